@@ -1,0 +1,56 @@
+"""Message and Conversation: the two types everything shares. Knows no persona, no model and no rubric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Speaker(StrEnum):
+    """Who wrote a message."""
+
+    PERSONA = "persona"
+    CHATBOT = "chatbot"
+
+
+class Ending(StrEnum):
+    """How a conversation ended."""
+
+    TURNS = "turns"
+    """The set number of turns was reached."""
+    PERSONA = "persona"
+    """The persona gave its end signal."""
+    OVERFLOW = "overflow"
+    """The history no longer fits a model's context; what was said before stays."""
+    SIMULATOR = "simulator"
+    """The simulator gave no usable message, in all its tries."""
+    ERROR = "error"
+    """An engine failed for good."""
+
+
+JUDGEABLE = frozenset({Ending.TURNS, Ending.PERSONA})
+"""Endings after which a conversation is evidence about the chatbot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn: who spoke and the text as written, unstripped."""
+
+    speaker: Speaker
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages in order, turn 1 first; `ending` is None while it goes on."""
+
+    id: str
+    persona: str
+    repeat: int
+    messages: tuple[Message, ...] = ()
+    ending: Ending | None = None
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether it ended in a way that says something about the chatbot, and holds a chatbot message."""
+        return self.ending in JUDGEABLE and any(m.speaker is Speaker.CHATBOT for m in self.messages)

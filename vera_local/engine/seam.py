@@ -1,0 +1,129 @@
+"""The seam between this project and any host of a language model. Knows nothing clinical and no particular engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message in the words of chat templates."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn. Always explicit: a model's own generation_config is never read.
+
+    `max_tokens` counts generated tokens; `temperature` 0 is greedy; `seed` belongs to this request alone.
+    """
+
+    temperature: float
+    top_p: float
+    max_tokens: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One generation. `pattern` is a regular expression that the whole answer must match, None for free text.
+
+    `labels` are token ids whose log-probabilities at the first generated position are wanted (no pattern then).
+    """
+
+    messages: tuple[ChatMessage, ...]
+    sampling: Sampling
+    pattern: str | None = None
+    labels: tuple[int, ...] = ()
+
+
+class Finish(StrEnum):
+    """Why generation ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or several requests: prompt (of which `cached` were read from the KV cache) and output."""
+
+    prompt: int = 0
+    cached: int = 0
+    output: int = 0
+
+    @property
+    def computed(self) -> int:
+        """Prompt tokens that had to be prefilled."""
+        return self.prompt - self.cached
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.prompt + other.prompt, self.cached + other.cached, self.output + other.output)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. `label_logprobs` maps each wanted token id to its natural-log probability."""
+
+    text: str
+    finish: Finish
+    usage: Usage
+    label_logprobs: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an engine can hold: `context` tokens in one sequence, `kv_tokens` over all (None: unknown),
+    `sequences` generating at once, and the `block` of tokens its prefix cache works in."""
+
+    context: int
+    kv_tokens: int | None
+    sequences: int
+    block: int = 1
+
+
+class Engine(Protocol):
+    """Hosts one model."""
+
+    @property
+    def limits(self) -> Limits:
+        """Known once the engine is open."""
+        ...
+
+    async def generate(self, request: Request) -> Reply:
+        """Answer one request; raises an EngineError that concerns this request alone (EngineDied: all)."""
+        ...
+
+    async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
+        """Length in tokens of the prompt that `generate` would send, generation prompt included."""
+        ...
+
+    async def aclose(self) -> None:
+        """Free the model; ends every process that the engine started."""
+        ...
+
+
+class EngineError(Exception):
+    """A request that gave no reply."""
+
+
+class ContextOverflow(EngineError):
+    """The prompt and the tokens to generate do not fit the context."""
+
+    def __init__(self, prompt_tokens: int, context: int) -> None:
+        super().__init__(f"the prompt of {prompt_tokens} tokens leaves no room in the context of {context}")
+        self.prompt_tokens = prompt_tokens
+        self.context = context
+
+
+class InvalidRequest(EngineError):
+    """The engine refuses the request as it is; asking again will not help."""
+
+
+class EngineDied(EngineError):
+    """The engine is gone: no request to it will be answered any more."""
