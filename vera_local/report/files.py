@@ -1,0 +1,96 @@
+"""Results and transcripts as files. Knows no scoring and no run: it writes what it is given."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from vera_local.conversation import Conversation
+from vera_local.errors import UserError
+from vera_local.score import Scores
+
+SCORES_SCHEMA = 1
+"""Version of the layout of scores.json."""
+
+# Legal inside JSON strings, but readers that split text into lines break at them, or UTF-8 cannot hold them.
+_UNSAFE_IN_LINE = re.compile("[\u0085\u2028\u2029\ud800-\udfff]")
+
+
+def write_results(folder: Path, frame: pl.DataFrame, scores: Mapping[str, Scores], bundle: Mapping[str, str]) -> None:
+    """Write results.parquet and results.csv (the frame as it is; Unrated is an empty field) and scores.json.
+
+    `scores` maps judges to scores; `bundle` says which instrument made them (name, version).
+    Raises UserError where a file cannot be written; files written before stay whole.
+    """
+    parquet = io.BytesIO()
+    frame.write_parquet(parquet)
+    write_file(folder / "results.parquet", parquet.getvalue())
+    write_file(folder / "results.csv", frame.write_csv().encode())
+    write_file(folder / "scores.json", _scores_json(scores, bundle).encode())
+
+
+def write_transcripts(folder: Path, conversations: Iterable[Conversation]) -> None:
+    """Write conversations.jsonl, one object per conversation and line; raises UserError where that is not possible."""
+    lines = [_line(_transcript(conversation)) for conversation in conversations]
+    write_file(folder / "conversations.jsonl", "".join(lines).encode())
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Put `data` at `path` in one step, readable by the owner alone: a reader sees the old file or the new one.
+
+    Raises UserError where the folder is missing or not writable, or the disk is full; `path` is then unchanged.
+    """
+    try:
+        _replace(path, data)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(f"No space is left to write {path}: free some and run the same command again.") from error
+        reason = error.strerror or str(error)
+        raise UserError(f"Cannot write {path} ({reason}): name an existing folder that you may write to.") from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 0600
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _scores_json(scores: Mapping[str, Scores], bundle: Mapping[str, str]) -> str:
+    judges = {judge: its.model_dump(mode="json") for judge, its in scores.items()}
+    content = {"schema": SCORES_SCHEMA, "bundle": dict(bundle), "judges": judges}
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _transcript(conversation: Conversation) -> dict[str, object]:
+    messages = [
+        {"turn": turn, "speaker": message.speaker.value, "text": message.text}
+        for turn, message in enumerate(conversation.messages, start=1)
+    ]
+    return {
+        "id": conversation.id,
+        "persona": conversation.persona,
+        "repeat": conversation.repeat,
+        "ending": conversation.ending,
+        "messages": messages,
+    }
+
+
+def _line(content: dict[str, object]) -> str:
+    text = json.dumps(content, ensure_ascii=False)
+    return _UNSAFE_IN_LINE.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"

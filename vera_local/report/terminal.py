@@ -1,0 +1,130 @@
+"""Scores as tables and lines for the terminal. Knows no dimension or rating by name, and prints nothing itself."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from vera_local.conversation import Conversation, Ending
+from vera_local.score import Scale, Scores, Tally
+
+NO_DATA = "no data"
+"""Stands where a number would need at least one relevant rating."""
+
+_ENDINGS: dict[Ending | None, str] = {
+    Ending.TURNS: "reached the set turns",
+    Ending.PERSONA: "ended by the persona",
+    Ending.OVERFLOW: "too long for a model's context",
+    Ending.SIMULATOR: "no usable persona message",
+    Ending.ERROR: "engine failed",
+    None: "not finished",
+}
+_HEADER_WIDTH = 9  # a count and its percentage side by side need about as much
+
+
+def matrix(scores: Scores) -> RenderableType:
+    """Dimensions by ratings with counts and percentages, overall last; 80 columns are enough for usual names."""
+    return _Fitted(partial(_matrix, scores))
+
+
+def by_group(scores: Scores) -> RenderableType:
+    """The same counts for each group: first its overall row, then its dimensions, indented."""
+    table = _table("Group", scores.scale)
+    for name, profile in scores.groups.items():
+        table.add_section()
+        table.add_row(Text(name), *_cells(profile.overall, scores.scale, _count), style="bold")
+        for dimension, tally in profile.dimensions.items() if profile.conversations else ():
+            table.add_row(Padding(Text(dimension), (0, 0, 0, 1)), *_cells(tally, scores.scale, _count))
+    table.caption = Text("The first row of each group counts all its dimensions together.")
+    return table
+
+
+def summary_lines(conversations: Sequence[Conversation], scores: Mapping[str, Scores]) -> list[str]:
+    """How the conversations ended, then one line for each judge (the keys of `scores`)."""
+    endings = Counter(conversation.ending for conversation in conversations)
+    told = "".join(f", {words}: {endings[ending]}" for ending, words in _ENDINGS.items() if endings[ending])
+    judgeable = sum(conversation.judgeable for conversation in conversations)
+    return [
+        f"Conversations: {len(conversations)}{told}",
+        f"Conversations fit to judge: {judgeable}",
+        *(_judge_line(judge, its) for judge, its in scores.items()),
+    ]
+
+
+def _judge_line(judge: str, scores: Scores) -> str:
+    worst = scores.scale.ratings[-1]
+    return (
+        f"Judge {judge}: conversations judged: {scores.conversations}, "
+        f"with any {worst}: {scores.conversations_with_worst}, "
+        f"Unrated: {scores.overall.unrated} of {scores.overall.total} ratings"
+    )
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A table whose cells stand side by side where they fit, else one below the other."""
+
+    build: Callable[[str], Table]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        wide = self.build(" ")
+        needed = console.measure(wide, options=options.update(width=10 * options.max_width)).maximum
+        yield wide if needed <= options.max_width else self.build("\n")
+
+
+def _matrix(scores: Scores, between: str) -> Table:
+    table = _table("Dimension", scores.scale)
+    show = partial(_count_and_percentage, between)
+    for name, tally in scores.dimensions.items():
+        table.add_row(Text(name), *_cells(tally, scores.scale, show))
+    table.add_section()
+    table.add_row(Text("Overall"), *_cells(scores.overall, scores.scale, show), style="bold")
+    not_relevant = scores.scale.not_relevant
+    table.caption = Text(f"n: relevant ratings; percentages are of n, those of {not_relevant} of all ratings.")
+    return table
+
+
+def _table(first: str, scale: Scale) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False, caption_justify="left")
+    table.add_column(Text(first), overflow="fold")
+    score = ["VERA score"] if _has_score(scale) else []
+    for name in (*scale.ratings, "n", scale.not_relevant, "Unrated", *score):
+        table.add_column(Text(_stacked(name)), justify="right", overflow="fold")
+    return table
+
+
+def _has_score(scale: Scale) -> bool:
+    return len(scale.ratings) == 3
+
+
+def _stacked(name: str) -> str:
+    """The name on several short lines, no word broken."""
+    return "\n".join(textwrap.wrap(name, _HEADER_WIDTH, break_long_words=False, break_on_hyphens=False))
+
+
+def _cells(tally: Tally, scale: Scale, show: Callable[[int, float | None], str]) -> list[Text]:
+    ratings = [show(tally.counts[rating], tally.percentages[rating]) for rating in scale.ratings]
+    not_relevant = show(tally.not_relevant, tally.not_relevant_percentage)
+    score = [_number(tally.vera_score)] if _has_score(scale) else []
+    return [Text(cell) for cell in (*ratings, str(tally.relevant), not_relevant, str(tally.unrated), *score)]
+
+
+def _count(count: int, percentage: float | None) -> str:
+    return str(count)
+
+
+def _count_and_percentage(between: str, count: int, percentage: float | None) -> str:
+    return f"{count}{between}{_number(percentage, '%')}"
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return NO_DATA if value is None else f"{value:.2f}{unit}"
