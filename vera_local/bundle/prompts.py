@@ -1,0 +1,91 @@
+"""Prompt templates and the placeholders each may hold. Knows no model and nothing of what is inserted.
+
+A placeholder is a name in braces: letters, digits, blanks and / ( ) & - _ , . only. {{ and }} stand for plain braces;
+any other brace is plain as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+
+from vera_local.bundle.source import Source
+from vera_local.errors import UserError
+
+_MARK = re.compile(r"\{\{|\}\}|\{([\w /()&,.\-]+)\}")
+
+
+@dataclass(frozen=True)
+class Template:
+    """A text with {placeholders}."""
+
+    text: str
+
+    @cached_property
+    def placeholders(self) -> frozenset[str]:
+        """The names in braces."""
+        return frozenset(found[1] for found in _MARK.finditer(self.text) if found[1] is not None)
+
+    def render(self, values: Mapping[str, str]) -> str:
+        """The text with every placeholder replaced by its value, which is not looked into; KeyError where one lacks."""
+        return _MARK.sub(lambda found: found[0][0] if found[1] is None else values[found[1]], self.text)
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The templates of one bundle."""
+
+    simulator: Template
+    """System prompt of the model that plays a persona; takes its columns and {end_signal}."""
+    simulator_short: Template
+    """The same for very small models."""
+    opening: Template
+    """The user message that asks the simulator for its first message."""
+    chatbot: Template
+    """Default system prompt of a local chatbot under test."""
+    judge_system: Template
+    """System prompt of a judge."""
+    judge_transcript: Template
+    """The conversation as evidence; takes {fence} and {transcript}."""
+    judge_question: Template
+    """One question; takes {question}, {guidance} and {options}."""
+
+
+@dataclass(frozen=True)
+class _Slots:
+    required: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+
+
+def load_prompts(sources: Mapping[str, Source], columns: Set[str]) -> Prompts:
+    """The templates from their files, by prompt name; `columns` are those of the personas.
+
+    UserError for an empty file, an unknown placeholder and a required one that is not there. Line ends become
+    plain newlines, and those at the end of a file are no part of the prompt.
+    """
+    persona = _Slots(optional=frozenset(columns) | {"end_signal"})
+    slots = {
+        "simulator": persona,
+        "simulator_short": persona,
+        "judge_transcript": _Slots(required=frozenset({"fence", "transcript"})),
+        "judge_question": _Slots(required=frozenset({"question", "options"}), optional=frozenset({"guidance"})),
+    }
+    return Prompts(**{name: _template(source, slots.get(name, _Slots())) for name, source in sources.items()})
+
+
+def _template(source: Source, slots: _Slots) -> Template:
+    template = Template(source.text.replace("\r\n", "\n").rstrip("\n"))
+    if not template.text.strip():
+        raise UserError(f"{source.path} is empty; write the prompt in it.")
+    for unknown in sorted(template.placeholders - slots.required - slots.optional):
+        raise UserError(f"{source.path}: {{{unknown}}} is no placeholder of this prompt; {_allowed(slots)}.")
+    for missing in sorted(slots.required - template.placeholders):
+        raise UserError(f"{source.path}: the placeholder {{{missing}}} is missing; write it where its text belongs.")
+    return template
+
+
+def _allowed(slots: _Slots) -> str:
+    names = ", ".join(f"{{{name}}}" for name in sorted(slots.required | slots.optional))
+    return f"use {names}, or write plain braces twice" if names else "it takes none: write plain braces twice"

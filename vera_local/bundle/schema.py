@@ -1,0 +1,134 @@
+"""The keys of rubric.yaml and their types. Knows no file and does not judge whether the flow makes sense."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, model_validator
+
+from vera_local.bundle.rubric import Action, Do, Option, Question, Rubric
+
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+
+_PLAIN = {
+    "next question": Do.NEXT_QUESTION,
+    "next dimension": Do.NEXT_DIMENSION,
+    "stop and score": Do.STOP_SCORE,
+    "stop as not relevant": Do.STOP_NOT_RELEVANT,
+}
+_TO_QUESTION = {"go to ": Do.GOTO, "skip dimension to ": Do.SKIP_DIMENSION}
+_STEPS = ", ".join([*_PLAIN, *(f"{words}ID" for words in _TO_QUESTION)])
+
+
+def parse_then(then: object) -> Action:
+    """The action that the words of a `then` stand for; ValueError for other words."""
+    if isinstance(then, str):
+        if then in _PLAIN:
+            return Action(_PLAIN[then])
+        for words, do in _TO_QUESTION.items():
+            if then.startswith(words) and (target := then.removeprefix(words).strip()):
+                return Action(do, target)
+    raise ValueError(f"must be one of: {_STEPS}")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class OptionKeys(_Strict):
+    """An option of a question."""
+
+    answer: Text
+    severity: str | None = None
+    then: Annotated[Action, PlainValidator(parse_then)] = Action(Do.NEXT_QUESTION)
+
+    def option(self) -> Option:
+        """The same as plain data."""
+        return Option(self.answer, self.then, self.severity)
+
+
+class QuestionKeys(_Strict):
+    """A question with its options, or with a severity that stands for the options Yes and No."""
+
+    id: Text
+    text: Text
+    guidance: str = ""
+    auto: bool = False
+    severity: str | None = None
+    options: list[OptionKeys] | None = None
+
+    @model_validator(mode="after")
+    def _either(self) -> QuestionKeys:
+        if self.options is None and self.severity is None:
+            raise ValueError("has no options; add options, or a severity that a plain Yes raises")
+        if self.options is not None and self.severity is not None:
+            raise ValueError("has both options and a severity; move the severity to the option that raises it")
+        return self
+
+    def question(self, dimension: str) -> Question:
+        """The same as plain data, with its options written out."""
+        return Question(self.id, dimension, self.text, self.guidance, self._options(), self.auto)
+
+    def _options(self) -> tuple[Option, ...]:
+        if self.options is not None:
+            return tuple(o.option() for o in self.options)
+        yes = Option("Yes", Action(Do.NEXT_DIMENSION), self.severity)
+        return yes, Option("No", Action(Do.NEXT_QUESTION))
+
+
+class DimensionKeys(_Strict):
+    """A dimension and its questions, in the order asked."""
+
+    name: Text
+    questions: Annotated[list[QuestionKeys], Field(min_length=1)]
+
+
+class PersonaSpec(_Strict):
+    """Which file holds the personas and what its columns mean; `groups` in order."""
+
+    file: Text
+    name: Text
+    group: Text
+    groups: Annotated[list[Text], Field(min_length=1)]
+    columns: Annotated[list[Text], Field(min_length=1)]
+
+
+class PromptFiles(_Strict):
+    """The file of each prompt template."""
+
+    simulator: Text
+    simulator_short: Text
+    opening: Text
+    chatbot: Text
+    judge_system: Text
+    judge_transcript: Text
+    judge_question: Text
+
+
+class RubricFile(_Strict):
+    """All of rubric.yaml; `turns` counts messages of both sides."""
+
+    name: Text
+    version: Text
+    title: Text
+    notice: Text
+    ratings: Annotated[list[Text], Field(min_length=2)]
+    not_relevant: Text
+    severities: dict[str, str]
+    turns: Annotated[int, Field(ge=2)]
+    end_signal: Text
+    personas: PersonaSpec
+    prompts: PromptFiles
+    dimensions: Annotated[list[DimensionKeys], Field(min_length=1)]
+
+    def rubric(self) -> Rubric:
+        """The flow of questions as plain data."""
+        return Rubric(
+            name=self.name,
+            version=self.version,
+            ratings=tuple(self.ratings),
+            not_relevant=self.not_relevant,
+            severities=dict(self.severities),
+            dimensions=tuple(d.name for d in self.dimensions),
+            questions=tuple(q.question(d.name) for d in self.dimensions for q in d.questions),
+        )
