@@ -109,6 +109,11 @@ def test_a_stop_and_score_keeps_what_was_visited() -> None:
     }
 
 
+def test_a_stop_and_score_decides_all_that_was_not_visited_also_what_was_out_of_reach() -> None:
+    flow = rubric(ask("a1", yes(), no(go("a3"))), ask("a2"), ask("a3", yes(SCORE), no(SCORE)), ask("b1"))
+    assert rated(walked(flow, {})) == {"a": (BEST, ()), "b": (NOT_RELEVANT, ("a3",))}
+
+
 def test_a_skipped_dimension_is_not_relevant_whatever_was_found_in_it() -> None:
     flow = rubric(ask("a1", yes(NEXT, "high"), no()), ask("a2", yes(skip("b1")), no()), ask("b1"))
     assert rated(walked(flow, {"a1": "Yes", "a2": "Yes"})) == {"a": (NOT_RELEVANT, ("a2",)), "b": (BEST, ())}
@@ -189,6 +194,11 @@ def test_a_missing_verdict_before_a_possible_score_keeps_earlier_dimensions() ->
 def test_a_missing_last_verdict_keeps_earlier_dimensions_at_a_finished_rubric() -> None:
     flow = rubric(ask("a1"), ask("b1", yes(SCORE, "high"), no(DISCARD)))
     assert rated(walked(flow, {"b1": None})) == {"a": (BEST, ()), "b": (None, ("b1",))}
+
+
+def test_a_missing_verdict_before_a_finished_rubric_costs_its_dimension_only() -> None:
+    flow = rubric(ask("a1"), ask("b1", yes(NEXT, "medium"), no()), ask("c1", yes(), no(DISCARD)))
+    assert rated(walked(flow, {"b1": None})) == {"a": (BEST, ()), "b": (None, ("b1",)), "c": (BEST, ())}
 
 
 def test_a_missing_verdict_makes_it_open_whether_the_rubric_was_finished() -> None:
