@@ -1,0 +1,165 @@
+"""What a model folder says of itself: its weight files, its config and its chat template. Knows no engine library."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from vera_local.engine.profile import EngineOptions, Profile, Role, Roles, SimulatorRole, Source, Template
+from vera_local.errors import UserError
+
+ROLE_DEFAULTS = Roles(
+    simulator=SimulatorRole(temperature=0.8, top_p=0.95, max_tokens=400, prompt="full"),
+    chatbot=Role(temperature=0.7, top_p=0.95, max_tokens=800),
+    judge=Role(temperature=0.0, top_p=1.0, max_tokens=64),
+)
+"""How the roles draw from a model that has no profile of its own."""
+
+THINKING_ROLE_DEFAULTS = Roles(
+    simulator=SimulatorRole(temperature=0.8, top_p=0.95, max_tokens=2048, prompt="full"),
+    chatbot=Role(temperature=0.7, top_p=0.95, max_tokens=2048),
+    judge=Role(temperature=0.0, top_p=1.0, max_tokens=2048),
+)
+"""The same for a model that always reasons first: its reasoning counts as generated tokens."""
+
+REASONING_PARSERS = {
+    "qwen3": "qwen3",
+    "qwen3_moe": "qwen3",
+    "gpt_oss": "openai_gptoss",
+    "deepseek_v3": "deepseek_r1",
+    # Models of these two types that write <think> are distilled from DeepSeek-R1.
+    "qwen2": "deepseek_r1",
+    "llama": "deepseek_r1",
+}
+"""model_type in config.json -> the engine's reasoning parser."""
+
+DTYPE_BYTES: dict[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+def profile_of_folder(folder: Path) -> Profile:
+    """A profile made from the files of a model folder. Raises UserError naming the file and key that is missing."""
+    folder = folder.absolute()
+    config = read_config(folder)
+    text = config.get("text_config", config)
+    template = _template(folder, str(config.get("model_type")))
+    return Profile(
+        name=folder.name,
+        title=folder.name,
+        licence="not stated in the folder",
+        weight_gb=sum(path.stat().st_size for path in weight_files(folder)) / 1e9,
+        weight_dtype="quantized" if "quantization_config" in config else _dtype(folder, config),
+        kv_bytes_per_token=_kv_bytes(folder, text, DTYPE_BYTES[_dtype(folder, config)]),
+        context=_number(folder, text, "max_position_embeddings"),
+        source=Source(path=str(folder)),
+        engine=EngineOptions(dtype="auto"),
+        template=template,
+        roles=THINKING_ROLE_DEFAULTS if template.thinking == "always" else ROLE_DEFAULTS,
+    )
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json of a model folder. Raises UserError where the folder is missing or holds no model."""
+    if not folder.is_dir():
+        raise UserError(f"there is no model folder {folder}: correct the path")
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder} holds no config.json, so it is no model folder: give the folder that holds it")
+    return _json(folder / "config.json")
+
+
+def weight_files(folder: Path) -> tuple[Path, ...]:
+    """The safetensors files that make up the model: those of the index where there is one, else all.
+
+    Raises UserError where one is missing, as after a download that was broken off.
+    """
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        files = [folder / name for name in sorted(set(_json(index).get("weight_map", {}).values()))]
+    else:
+        files = sorted(folder.glob("*.safetensors"))
+    missing = [path.name for path in files if not path.is_file()]
+    if missing or not files:
+        what = missing[0] if missing else "any .safetensors file"
+        raise UserError(f"the model folder {folder} lacks {what}: fetch the model again")
+    return tuple(files)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read as JSON ({error}): fetch the model again") from None
+    if not isinstance(table, dict):
+        raise UserError(f"{path} holds no JSON object: fetch the model again")
+    return table
+
+
+def _number(folder: Path, config: dict[str, Any], key: str) -> int:
+    value = config.get(key)
+    if not isinstance(value, int) or value <= 0:
+        raise UserError(
+            f"{folder / 'config.json'}: key {key}: no positive number, so write a .toml profile for this model"
+        )
+    return value
+
+
+def _dtype(folder: Path, config: dict[str, Any]) -> Literal["bfloat16", "float16", "float32"]:
+    # Older files say torch_dtype; files of models that also see keep it beside the text part's settings.
+    text = config.get("text_config", {})
+    found = (table.get(key) for table in (config, text) for key in ("dtype", "torch_dtype"))
+    match next((value for value in found if value is not None), None):
+        case "bfloat16":
+            return "bfloat16"
+        case "float16":
+            return "float16"
+        case "float32":
+            return "float32"
+        case other:
+            raise UserError(
+                f"{folder / 'config.json'}: key dtype: {other} is unknown, so write a .toml profile for this model"
+            )
+
+
+def _kv_bytes(folder: Path, config: dict[str, Any], element: int) -> int:
+    """Bytes of one token's keys and values, every layer counted as full attention."""
+    layers, heads = (_number(folder, config, key) for key in ("num_hidden_layers", "num_attention_heads"))
+    kv_heads = config.get("num_key_value_heads") or heads
+    head = config.get("head_dim") or _number(folder, config, "hidden_size") // heads
+    return int(layers * kv_heads * head * 2 * element)
+
+
+def _template(folder: Path, model_type: str) -> Template:
+    text = _template_text(folder)
+    refuses_system = re.search(r"system role not supported|only user and assistant roles", text, re.IGNORECASE)
+    thinking = _thinking(text)
+    if thinking != "none" and model_type not in REASONING_PARSERS:
+        raise UserError(
+            f"{folder}: the model thinks, and no reasoning parser is known for model_type {model_type}: "
+            "write a .toml profile that names it"
+        )
+    return Template(
+        system_role=refuses_system is None,
+        thinking=thinking,
+        thinking_switch="enable_thinking" if thinking == "switch" else None,
+        reasoning_parser=None if thinking == "none" else REASONING_PARSERS[model_type],
+    )
+
+
+def _thinking(text: str) -> Literal["none", "switch", "always"]:
+    if "enable_thinking" in text:
+        return "switch"
+    return "always" if "<think>" in text or "<|channel|>" in text else "none"
+
+
+def _template_text(folder: Path) -> str:
+    own = folder / "chat_template.jinja"
+    if own.is_file():
+        return own.read_text(encoding="utf-8")
+    config = folder / "tokenizer_config.json"
+    template = _json(config).get("chat_template") if config.is_file() else None
+    if isinstance(template, list):
+        template = next((entry["template"] for entry in template if entry.get("name") == "default"), None)
+    if not isinstance(template, str):
+        raise UserError(f"{folder} holds no chat template, so it is no chat model: use its instruction-tuned version")
+    return template

