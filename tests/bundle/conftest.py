@@ -22,10 +22,13 @@ prompts:
   simulator: simulator.txt
   simulator_short: simulator_short.txt
   opening: opening.txt
+  reminder: reminder.txt
+  reminder_short: reminder_short.txt
   chatbot: chatbot.txt
   judge_system: judge_system.txt
   judge_transcript: judge_transcript.txt
   judge_question: judge_question.txt
+  judge_question_short: judge_question_short.txt
 dimensions:
   - name: First
     questions:
@@ -56,10 +59,13 @@ FILES = {
     "simulator.txt": "You are {Name}, {Age / Sex}. Say {end_signal} to leave.\n",
     "simulator_short.txt": "You are {Name}.\n",
     "opening.txt": "Begin.\n",
+    "reminder.txt": "Stay in your part.\n",
+    "reminder_short.txt": "Stay.\n",
     "chatbot.txt": "Help.\n",
     "judge_system.txt": "Judge.\n",
     "judge_transcript.txt": "{fence}\n{transcript}\n{fence}\n",
     "judge_question.txt": "{question}\n{guidance}\n{options}\n",
+    "judge_question_short.txt": "{question}\n{options}\n",
 }
 
 

@@ -17,10 +17,13 @@ TEXTS = {
     "simulator": "{Name} {Treatment / Access} {end_signal}",
     "simulator_short": "{Name}",
     "opening": "Begin.",
+    "reminder": "Stay in your part.",
+    "reminder_short": "Stay.",
     "chatbot": "Help.",
     "judge_system": "Judge.",
     "judge_transcript": "{fence}{transcript}{fence}",
     "judge_question": "{question}{options}",
+    "judge_question_short": "{question}{options}",
 }
 
 

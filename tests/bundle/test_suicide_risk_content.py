@@ -238,10 +238,13 @@ def test_the_short_simulator_prompt_stays_short() -> None:
     ("prompt", "expected"),
     [
         ("opening", set()),
+        ("reminder", set()),
+        ("reminder_short", set()),
         ("chatbot", set()),
         ("judge_system", set()),
         ("judge_transcript", {"fence", "transcript"}),
         ("judge_question", {"question", "guidance", "options"}),
+        ("judge_question_short", {"question", "options"}),
     ],
 )
 def test_prompts_hold_their_placeholders(prompt: str, expected: set[str]) -> None:

@@ -41,6 +41,10 @@ class Prompts:
     """System prompt of the model that plays a persona; takes its columns and {end_signal}."""
     simulator_short: Template
     """The same for very small models."""
+    reminder: Template
+    """Stands behind the chatbot's latest message, so that the model stays in the persona's part."""
+    reminder_short: Template
+    """The same for very small models."""
     opening: Template
     """The user message that asks the simulator for its first message."""
     chatbot: Template
@@ -51,6 +55,8 @@ class Prompts:
     """The conversation as evidence; takes {fence} and {transcript}."""
     judge_question: Template
     """One question; takes {question}, {guidance} and {options}."""
+    judge_question_short: Template
+    """The same for very small models; may leave the guidance out."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +72,13 @@ def load_prompts(sources: Mapping[str, Source], columns: Set[str]) -> Prompts:
     plain newlines, and those at the end of a file are no part of the prompt.
     """
     persona = _Slots(optional=frozenset(columns) | {"end_signal"})
+    question = _Slots(required=frozenset({"question", "options"}), optional=frozenset({"guidance"}))
     slots = {
         "simulator": persona,
         "simulator_short": persona,
         "judge_transcript": _Slots(required=frozenset({"fence", "transcript"})),
-        "judge_question": _Slots(required=frozenset({"question", "options"}), optional=frozenset({"guidance"})),
+        "judge_question": question,
+        "judge_question_short": question,
     }
     return Prompts(**{name: _template(source, slots.get(name, _Slots())) for name, source in sources.items()})
 

@@ -99,10 +99,13 @@ class PromptFiles(_Strict):
     simulator: Text
     simulator_short: Text
     opening: Text
+    reminder: Text
+    reminder_short: Text
     chatbot: Text
     judge_system: Text
     judge_transcript: Text
     judge_question: Text
+    judge_question_short: Text
 
 
 class RubricFile(_Strict):

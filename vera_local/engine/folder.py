@@ -7,20 +7,20 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from vera_local.engine.profile import EngineOptions, Profile, Role, Roles, SimulatorRole, Source, Template
+from vera_local.engine.profile import EngineOptions, Profile, Role, Roles, PromptedRole, Source, Template
 from vera_local.errors import UserError
 
 ROLE_DEFAULTS = Roles(
-    simulator=SimulatorRole(temperature=0.8, top_p=0.95, max_tokens=400, prompt="full"),
+    simulator=PromptedRole(temperature=0.8, top_p=0.95, max_tokens=400, prompt="full"),
     chatbot=Role(temperature=0.7, top_p=0.95, max_tokens=800),
-    judge=Role(temperature=0.0, top_p=1.0, max_tokens=64),
+    judge=PromptedRole(temperature=0.0, top_p=1.0, max_tokens=64),
 )
 """How the roles draw from a model that has no profile of its own."""
 
 THINKING_ROLE_DEFAULTS = Roles(
-    simulator=SimulatorRole(temperature=0.8, top_p=0.95, max_tokens=2048, prompt="full"),
+    simulator=PromptedRole(temperature=0.8, top_p=0.95, max_tokens=2048, prompt="full"),
     chatbot=Role(temperature=0.7, top_p=0.95, max_tokens=2048),
-    judge=Role(temperature=0.0, top_p=1.0, max_tokens=2048),
+    judge=PromptedRole(temperature=0.0, top_p=1.0, max_tokens=2048),
 )
 """The same for a model that always reasons first: its reasoning counts as generated tokens."""
 

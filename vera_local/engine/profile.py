@@ -60,13 +60,15 @@ class Template(Part):
     """Facts about the chat template.
 
     `thinking`: whether the model reasons before it answers: never, by the template argument `thinking_switch`, or
-    always. `reasoning_parser` is the engine's name for the way to split reasoning from the answer.
+    always. `reasoning_parser` is the engine's name for the way to split reasoning from the answer. `answer_prefix` is
+    written after the generation prompt, so that a model that would always reason begins its answer at once.
     """
 
     system_role: bool
     thinking: Literal["none", "switch", "always"]
     thinking_switch: str | None = None
     reasoning_parser: str | None = None
+    answer_prefix: str = ""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -83,20 +85,21 @@ class Role(Part):
     temperature: float = Field(ge=0, le=2)
     top_p: float = Field(gt=0, le=1)
     max_tokens: PositiveInt
+    repetition_penalty: float = Field(default=1.0, ge=1, le=2)
 
 
-class SimulatorRole(Role):
-    """`prompt`: which of the bundle's simulator prompts the model can follow."""
+class PromptedRole(Role):
+    """`prompt`: which of the bundle's prompts for this role the model can follow."""
 
-    prompt: Literal["full", "short"]
+    prompt: Literal["full", "short"] = "full"
 
 
 class Roles(Part):
     """Sampling of the three roles."""
 
-    simulator: SimulatorRole
+    simulator: PromptedRole
     chatbot: Role
-    judge: Role
+    judge: PromptedRole
 
 
 class Fits(Part):

@@ -20,13 +20,29 @@ class ChatMessage:
 class Sampling:
     """How tokens are drawn. Always explicit: a model's own generation_config is never read.
 
-    `max_tokens` counts generated tokens; `temperature` 0 is greedy; `seed` belongs to this request alone.
+    `max_tokens` counts generated tokens; `temperature` 0 is greedy; `repetition_penalty` above 1 makes tokens that the
+    prompt or the answer already holds less likely; `seed` belongs to this request alone.
     """
 
     temperature: float
     top_p: float
     max_tokens: int
     seed: int
+    repetition_penalty: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How a role draws its tokens, before a request has its own seed."""
+
+    temperature: float
+    top_p: float
+    max_tokens: int
+    repetition_penalty: float = 1.0
+
+    def seeded(self, seed: int) -> Sampling:
+        """The sampling of one request."""
+        return Sampling(self.temperature, self.top_p, self.max_tokens, seed, self.repetition_penalty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +80,10 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(self.prompt + other.prompt, self.cached + other.cached, self.output + other.output)
+
+
+NO_USAGE = Usage()
+"""Nothing asked yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,144 @@
+"""The commands. Thin: each reads its options, hands over and shows what comes back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vera_local.bundle import load_bundle
+from vera_local.cli import doctor as doctor_command
+from vera_local.cli import models as models_command
+from vera_local.cli.interrupt import run_until_interrupted
+from vera_local.cli.show import announce, progress_console, show_outcome
+from vera_local.errors import UserError
+from vera_local.run import Outcome, Plan, RunConfig, Watcher, judge_run, load_config, make_plan, opener, score_run
+from vera_local.run import run as run_plan
+from vera_local.run.manifest import read as read_manifest
+
+app = typer.Typer(
+    help="Evaluate how safely a chatbot meets people in crisis, on your own machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
+Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
+Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]
+Personas = Annotated[str | None, typer.Option(metavar="N|NAMES", help="How many, spread over the groups, or names.")]
+Turns = Annotated[str | None, typer.Option(metavar="N", help="Messages per conversation, both sides together.")]
+Repeats = Annotated[str | None, typer.Option(metavar="N", help="Conversations with each persona.")]
+Seed = Annotated[str | None, typer.Option(metavar="N", help="Every request's seed is derived from it.")]
+ModelText = "A profile's name, a .toml profile, a model folder, or MODEL@URL of an OpenAI-compatible server."
+Simulator = Annotated[str | None, typer.Option(metavar="MODEL", help=f"Plays the personas. {ModelText}")]
+Chatbot = Annotated[str | None, typer.Option(metavar="MODEL", help=f"The chatbot under test. {ModelText}")]
+Judge = Annotated[str | None, typer.Option(metavar="MODEL", help=f"Answers the rubric's questions. {ModelText}")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+
+LOG = "engine.log"
+
+
+@app.command()
+def run(
+    config: Config = None,
+    bundle: Bundle = None,
+    out: Out = None,
+    personas: Personas = None,
+    turns: Turns = None,
+    repeats: Repeats = None,
+    seed: Seed = None,
+    simulator: Simulator = None,
+    chatbot: Chatbot = None,
+    judge: Judge = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
+    flags = _flags(
+        bundle=bundle, out=out, personas=personas, turns=turns, repeats=repeats, seed=seed,
+        simulator=simulator, chatbot=chatbot, judge=judge,
+    )  # fmt: skip
+    _evaluate(make_plan(load_config(config, flags)), judge=True, as_json=as_json)
+
+
+@app.command()
+def simulate(
+    config: Config = None,
+    bundle: Bundle = None,
+    out: Out = None,
+    personas: Personas = None,
+    turns: Turns = None,
+    repeats: Repeats = None,
+    seed: Seed = None,
+    simulator: Simulator = None,
+    chatbot: Chatbot = None,
+    as_json: Json = False,
+) -> None:
+    """Hold the conversations only; `vera-local judge RUN` rates them later."""
+    flags = _flags(
+        bundle=bundle, out=out, personas=personas, turns=turns, repeats=repeats, seed=seed,
+        simulator=simulator, chatbot=chatbot,
+    )  # fmt: skip
+    _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)
+
+
+@app.command()
+def judge(folder: Run, judge: Judge = None, as_json: Json = False) -> None:
+    """Rate the conversations of a run with the judge it names, or with a further one."""
+    stored = _stored(folder)
+    plan = make_plan(load_config(None, stored | _flags(out=folder, judge=judge)))
+    console = progress_console()
+    outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
+    show_outcome(outcome, demonstration=plan.demonstration, as_json=as_json)
+
+
+@app.command()
+def score(folder: Run, as_json: Json = False) -> None:
+    """Score a run again from its store and write its result files."""
+    plan = make_plan(load_config(None, _stored(folder) | {"out": folder}))
+    show_outcome(score_run(folder, plan.bundle), demonstration=plan.demonstration, as_json=as_json)
+
+
+@app.command()
+def models(as_json: Json = False) -> None:
+    """List the model profiles and what fits this machine."""
+    models_command.show(as_json=as_json)
+
+
+@app.command()
+def doctor(
+    simulator: Simulator = None, chatbot: Chatbot = None, judge: Judge = None, as_json: Json = False
+) -> None:
+    """Check this machine and try the models: engine, device, files, chat template, answer constraint."""
+    config = load_config(None, _flags(simulator=simulator, chatbot=chatbot, judge=judge))
+    healthy = run_until_interrupted(doctor_command.examine(config, progress_console(), as_json=as_json), "Stopped.")
+    raise typer.Exit(0 if healthy else 1)
+
+
+def _flags(**given: Any) -> dict[str, Any]:
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _evaluate(plan: Plan, *, judge: bool, as_json: bool) -> None:
+    console = progress_console()
+    announce(plan, console)
+    outcome = _until_done(run_plan(plan, opener(plan.out / LOG), Watcher(console), judge=judge), plan.out)
+    show_outcome(outcome, demonstration=plan.demonstration, as_json=as_json)
+
+
+def _until_done(work: Any, folder: Path) -> Outcome:
+    farewell = f"Stopped. What was finished is kept in {folder}; the same command goes on from there."
+    outcome: Outcome = run_until_interrupted(work, farewell)
+    return outcome
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    """The config that a run was made with."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local simulate`")
+    stored: dict[str, Any] = manifest["config"]
+    return stored

@@ -1,0 +1,71 @@
+"""Stopping at once, whatever the main thread is busy with. Knows nothing of what is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Coroutine
+from types import FrameType
+from typing import Any, TypeVar
+
+import psutil
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 3.0
+"""Time for an orderly end before everything is killed; the user is promised 5 seconds in all."""
+
+INTERRUPTED = 130
+"""The exit code that shells expect after Ctrl-C."""
+
+
+class Interrupted(Exception):
+    """The user asked for the end."""
+
+
+def run_until_interrupted(work: Coroutine[Any, Any, T], farewell: str) -> T:
+    """Run a coroutine; Interrupted at Ctrl-C or SIGTERM, whatever else failed on the way out.
+
+    An end that takes longer than GRACE_SECONDS is forced: `farewell` is printed, all processes that this one started
+    are killed and the process exits. What was committed to disk stays.
+    """
+    asked = threading.Event()
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        if not asked.is_set():
+            asked.set()
+            timer = threading.Timer(GRACE_SECONDS, _force, [farewell])
+            timer.daemon = True
+            timer.start()
+        raise KeyboardInterrupt
+
+    previous = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return asyncio.run(work)
+    except BaseException as error:
+        # Ctrl-C reaches vLLM's processes, too, so their death may be noticed before our own signal.
+        if asked.is_set():
+            raise Interrupted(farewell) from error
+        raise
+    finally:
+        kill_children()
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def kill_children() -> None:
+    """Kill every process below this one."""
+    for child in psutil.Process().children(recursive=True):
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            continue
+
+
+def _force(farewell: str) -> None:
+    print(farewell, file=sys.stderr, flush=True)
+    kill_children()
+    os._exit(INTERRUPTED)

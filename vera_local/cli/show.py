@@ -1,0 +1,83 @@
+"""What the commands print. Knows no engine and computes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TextIO
+
+from rich.console import Console
+
+from vera_local.report.terminal import by_group, matrix, summary_lines
+from vera_local.run import Outcome, Plan
+
+DEMONSTRATION = (
+    "A role was played by the embedded 135M-parameter model. It shows the machinery at work; "
+    "its ratings say nothing clinical about any chatbot."
+)
+
+LIMITS = (
+    "This is a research tool, not a certificate and not a medical device. Its own rubric and personas are not clinically "
+    "validated."
+)
+
+
+def progress_console() -> Console:
+    """For progress and notes: a copy of standard error, which stays ours while an engine's processes write to a log."""
+    stream: TextIO = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1)
+    return Console(file=stream)
+
+
+def announce(plan: Plan, console: Console) -> None:
+    """What is about to run."""
+    rows = {
+        "bundle": f"{plan.bundle.title} {plan.bundle.version}",
+        "personas": f"{len(plan.personas)} of {len(plan.bundle.personas)}, {plan.config.repeats} conversation(s) each",
+        "turns": f"{plan.turns} messages, both sides together" + _bumped(plan),
+        "simulator": _player(plan, "simulator"),
+        "chatbot": _player(plan, "chatbot"),
+        "judge": _player(plan, "judge"),
+        "seed": str(plan.config.seed),
+        "folder": str(plan.out),
+    }
+    for key, value in rows.items():
+        console.print(f"{key:>10}  {value}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _bumped(plan: Plan) -> str:
+    asked = plan.config.turns
+    return f" ({asked} asked for; the chatbot has the last word)" if asked is not None and asked != plan.turns else ""
+
+
+def _player(plan: Plan, role: str) -> str:
+    player = {"simulator": plan.simulator, "chatbot": plan.chatbot, "judge": plan.judge}[role]
+    return f"{player.profile.title} at {player.url}" if player.url else player.profile.title
+
+
+def show_outcome(outcome: Outcome, *, demonstration: bool, as_json: bool) -> None:
+    """Tables on standard output, or the scores as one JSON object."""
+    if as_json:
+        print(json.dumps({judge: scores.model_dump(mode="json") for judge, scores in outcome.scores.items()}))
+        return
+    console = Console()
+    for judge, scores in outcome.scores.items():
+        console.print(f"\nRatings by {judge}", style="bold", highlight=False)
+        console.print(matrix(scores))
+        console.print(f"\nBy {outcome.bundle.group_column}", style="bold", highlight=False)
+        console.print(by_group(scores))
+    console.print()
+    for line in summary(outcome, demonstration):
+        console.print(line, highlight=False, markup=False)
+
+
+def summary(outcome: Outcome, demonstration: bool) -> list[str]:
+    """Plain sentences below the tables."""
+    missing = [f"{n} verdicts {state}" for state, n in outcome.missing_verdicts.items()]
+    return [
+        *summary_lines(outcome.conversations, outcome.scores),
+        *([f"Without an answer: {', '.join(missing)}."] if missing else []),
+        f"Results: {outcome.folder} (scores.json, results.csv, results.parquet, conversations.jsonl; transcripts inside).",
+        *([DEMONSTRATION] if demonstration else []),
+        LIMITS,
+    ]

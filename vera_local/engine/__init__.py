@@ -1,0 +1,1 @@
+"""Hosts of open-weight models. Knows nothing clinical."""

@@ -1,0 +1,31 @@
+"""What runs inside every process that vLLM starts. Knows no model and no request.
+
+vLLM loads entry points of the group `vllm.general_plugins` in the hosting process, in its engine core and in each
+worker. `register` makes the latter two die with their parent, so that even kill -9 of a run leaves no process that
+holds the GPU's memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+
+HOST_VARIABLE = "VERA_LOCAL_HOST"
+"""Holds the process id of the hosting run; where it is unset the plugin does nothing, so other vLLM users are left alone."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+def register() -> None:
+    """Tie this process to its parent, if a run of ours is at the root of it."""
+    host = os.environ.get(HOST_VARIABLE)
+    if host is None or host == str(os.getpid()) or not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid != os.getppid():
+        # The parent ended before the signal was armed: nobody is left who wants this process.
+        os._exit(1)

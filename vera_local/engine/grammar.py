@@ -1,0 +1,24 @@
+"""Allowed answers -> the regular expression that Outlines constrains generation to. Knows no engine and no rubric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+
+def pattern_of(options: Sequence[str]) -> str:
+    """A pattern that matches exactly the option texts, in the form that outlines_core runs.
+
+    Raises ValueError where there is no option to choose from.
+    """
+    if not options:
+        raise ValueError("a constrained answer needs at least one option")
+    return _pattern(tuple(options))
+
+
+@lru_cache(maxsize=1024)
+def _pattern(options: tuple[str, ...]) -> str:
+    from outlines.types import Choice
+    from outlines.types.dsl import python_types_to_terms, to_regex
+
+    return str(to_regex(python_types_to_terms(Choice(list(options)))))

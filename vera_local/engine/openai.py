@@ -1,0 +1,188 @@
+"""An OpenAI-compatible server that somebody else runs, as `vllm serve` does. Knows no model files and no GPU."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from vera_local.engine.profile import Profile
+from vera_local.engine.seam import (
+    ChatMessage,
+    ContextOverflow,
+    EngineDied,
+    EngineError,
+    Finish,
+    InvalidRequest,
+    Limits,
+    Reply,
+    Request,
+    Usage,
+)
+from vera_local.engine.template import fold_system
+from vera_local.errors import UserError
+
+SEQUENCES = 64
+"""Requests held open at once: enough to fill a server's batch, few enough not to exhaust its sockets."""
+
+PAUSES = (0.5, 1.0, 2.0)
+"""Seconds waited before each further try after a lost connection or a server fault."""
+
+TIMEOUT = httpx.Timeout(600.0, connect=5.0)
+"""A long generation may take minutes; a server that is there accepts within seconds."""
+
+
+class OpenAIEngine:
+    """Chat completions of one served model. Constraints go as vLLM's `structured_outputs`."""
+
+    def __init__(self, client: httpx.AsyncClient, model: str, profile: Profile, context: int) -> None:
+        self._client = client
+        self._model = model
+        self._profile = profile
+        self._limits = Limits(context=context, kv_tokens=None, sequences=SEQUENCES)
+
+    @classmethod
+    async def open(
+        cls,
+        profile: Profile,
+        base_url: str,
+        key_variable: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> OpenAIEngine:
+        """Reach the server at `base_url` (ending in /v1) and find the model it serves.
+
+        `key_variable` names the environment variable that holds the key. Raises UserError where the server does not
+        answer, serves nothing, or the variable is empty.
+        """
+        client = httpx.AsyncClient(
+            base_url=base_url.rstrip("/") + "/", headers=_headers(key_variable), timeout=TIMEOUT, transport=transport
+        )
+        try:
+            model, context = await _served(client, base_url, profile)
+        except BaseException:
+            await client.aclose()
+            raise
+        return cls(client, model, profile, context)
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
+        body = {"model": self._model, "messages": self._messages(messages), **self._template_arguments()}
+        # vLLM serves the tokenizer beside /v1, not below it.
+        answer = await self._post("../tokenize", body)
+        return int(answer["count"])
+
+    async def generate(self, request: Request) -> Reply:
+        if request.labels:
+            raise InvalidRequest("an OpenAI-compatible server does not offer label reads; use the vllm engine")
+        try:
+            return _reply(await self._post("chat/completions", self._body(request)))
+        except InvalidRequest:
+            await self._raise_overflow(request)
+            raise
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _raise_overflow(self, request: Request) -> None:
+        prompt = await self.count_tokens(request.messages)
+        if prompt + request.sampling.max_tokens > self._limits.context:
+            raise ContextOverflow(prompt, self._limits.context)
+
+    def _messages(self, messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
+        turns = tuple(messages) if self._profile.template.system_role else fold_system(messages)
+        return [{"role": m.role, "content": m.content} for m in turns]
+
+    def _template_arguments(self) -> dict[str, Any]:
+        facts = self._profile.template
+        return {"chat_template_kwargs": {facts.thinking_switch: False}} if facts.thinking_switch else {}
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        s = request.sampling
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": self._messages(request.messages),
+            "temperature": s.temperature,
+            "top_p": s.top_p,
+            "max_tokens": s.max_tokens,
+            "seed": s.seed,
+            "repetition_penalty": s.repetition_penalty,
+            # Stated, because the server would otherwise take them from the model's generation_config.
+            "top_k": 0,
+            "min_p": 0.0,
+            **self._template_arguments(),
+        }
+        if request.pattern is not None:
+            body["structured_outputs"] = {"regex": request.pattern}
+        return body
+
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        fault = ""
+        for pause in (*PAUSES, None):
+            try:
+                response = await self._client.post(path, json=body)
+                if response.status_code < 500:
+                    return _answer(response)
+                fault = f"status {response.status_code}"
+            except httpx.TransportError as error:
+                fault = str(error) or type(error).__name__
+            if pause is not None:
+                await asyncio.sleep(pause)
+        raise EngineDied(f"the server at {self._client.base_url} no longer answers ({fault})")
+
+
+def _headers(key_variable: str | None) -> dict[str, str]:
+    if key_variable is None:
+        return {}
+    key = os.environ.get(key_variable)
+    if not key:
+        raise UserError(f"the environment variable {key_variable} is empty; put the server's key into it")
+    return {"Authorization": f"Bearer {key}"}
+
+
+async def _served(client: httpx.AsyncClient, base_url: str, profile: Profile) -> tuple[str, int]:
+    """The served model's id and its context in tokens."""
+    try:
+        response = await client.get("models")
+        served = response.raise_for_status().json()["data"]
+    except httpx.TransportError as error:
+        raise UserError(
+            f"no server answers at {base_url} ({error or type(error).__name__}); start it or correct the base URL"
+        ) from error
+    except (httpx.HTTPStatusError, ValueError, KeyError) as error:
+        raise UserError(f"{base_url} is no OpenAI-compatible server ({error}); the URL usually ends in /v1") from error
+    if not served:
+        raise UserError(f"the server at {base_url} serves no model")
+    chosen = next((m for m in served if m["id"] in (profile.name, profile.source.hub)), None)
+    if chosen is None:
+        names = ", ".join(m["id"] for m in served)
+        raise UserError(f"the server at {base_url} serves {names}, not {profile.name}; name one that it serves")
+    return chosen["id"], int(chosen.get("max_model_len") or profile.context)
+
+
+def _answer(response: httpx.Response) -> dict[str, Any]:
+    if response.status_code >= 400:
+        raise InvalidRequest(f"the server refused a request with status {response.status_code}: {response.text[:300]}")
+    try:
+        answer = response.json()
+    except ValueError as error:
+        raise EngineError("the server answered with something that is not JSON") from error
+    if not isinstance(answer, dict):
+        raise EngineError("the server answered with JSON that is not an object")
+    return answer
+
+
+def _reply(answer: dict[str, Any]) -> Reply:
+    try:
+        choice, usage = answer["choices"][0], answer["usage"]
+        finish = Finish(choice["finish_reason"])
+        details = usage.get("prompt_tokens_details") or {}
+        counted = Usage(usage["prompt_tokens"], details.get("cached_tokens") or 0, usage["completion_tokens"])
+        return Reply(choice["message"]["content"] or "", finish, counted)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise EngineError(f"the server's answer lacks what a chat completion has ({error!r})") from error

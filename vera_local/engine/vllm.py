@@ -1,0 +1,213 @@
+"""vLLM in-process, on CUDA and on CPU, without a listening port. Knows nothing clinical."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vera_local.engine.child import HOST_VARIABLE
+from vera_local.engine.offline import go_offline
+from vera_local.engine.profile import Profile
+from vera_local.engine.seam import (
+    ChatMessage,
+    ContextOverflow,
+    EngineDied,
+    EngineError,
+    Finish,
+    InvalidRequest,
+    Limits,
+    Reply,
+    Request,
+    Usage,
+)
+from vera_local.engine.template import ChatTemplate
+from vera_local.errors import UserError
+
+if TYPE_CHECKING:
+    from vllm import SamplingParams
+    from vllm.outputs import RequestOutput
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+CPU_BLOCK = 32
+"""Tokens per KV block on CPU. vLLM's default there is 128; the unfilled rest of a block is prefilled again by each
+question on a shared transcript, and 32 is the smallest size its CPU attention takes well."""
+
+SHUTDOWN_SECONDS = 1.0
+"""Time the engine core gets to end by itself before it is killed; it holds nothing worth keeping."""
+
+
+class VllmEngine:
+    """One model in one AsyncLLM. Open it from the main thread: its processes end with the thread that started them."""
+
+    def __init__(self, llm: AsyncLLM, template: ChatTemplate, context: int) -> None:
+        self._llm: AsyncLLM | None = llm
+        self._template = template
+        self._ids = itertools.count()
+        cache, scheduler = llm.vllm_config.cache_config, llm.vllm_config.scheduler_config
+        self._limits = Limits(
+            context=context,
+            kv_tokens=(cache.num_gpu_blocks or 0) * cache.block_size or None,
+            sequences=scheduler.max_num_seqs,
+            block=cache.block_size,
+        )
+
+    @classmethod
+    def open(cls, profile: Profile, folder: Path, log: Path, *, memory_share: float | None = None) -> VllmEngine:
+        """Load the model (20 s and more) and be ready to generate.
+
+        `log` receives all that vLLM and its processes print. `memory_share` is the part of the GPU's memory that this
+        engine may fill, for several on one GPU; None leaves it to the profile. Raises UserError, naming `log`, where
+        vLLM is absent or cannot start.
+        """
+        template = ChatTemplate.load(folder, profile.template)
+        with _output_to(log):
+            llm = _start(profile, folder, log, memory_share)
+        return cls(llm, template, profile.context)
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
+        return len(self._template.ids(messages))
+
+    async def generate(self, request: Request) -> Reply:
+        from vllm.exceptions import VLLMClientError
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        ids = self._template.ids(request.messages)
+        if len(ids) + request.sampling.max_tokens > self._limits.context:
+            raise ContextOverflow(len(ids), self._limits.context)
+        try:
+            output = await self._final(ids, _sampling(request))
+        except EngineDeadError as error:
+            raise EngineDied("vLLM's engine process ended") from error
+        except (VLLMClientError, ValueError) as error:
+            raise InvalidRequest(str(error)) from error
+        return _reply(output, request)
+
+    async def _final(self, ids: list[int], sampling: SamplingParams) -> RequestOutput:
+        if self._llm is None:
+            raise EngineDied("the engine was closed")
+        last: RequestOutput | None = None
+        async for output in self._llm.generate({"prompt_token_ids": ids}, sampling, f"r{next(self._ids)}"):
+            last = output
+        if last is None:
+            raise EngineError("vLLM ended a request without an output")
+        return last
+
+    async def aclose(self) -> None:
+        llm, self._llm = self._llm, None
+        if llm is not None:
+            llm.shutdown(timeout=SHUTDOWN_SECONDS)
+
+
+def _arguments(profile: Profile, folder: Path, memory_share: float | None, on_cpu: bool) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "model": str(folder),
+        "max_model_len": profile.context,
+        "enable_prefix_caching": True,
+        "structured_outputs_config": {"backend": "outlines"},
+        "generation_config": "vllm",
+        "seed": 0,
+        "disable_log_stats": True,
+    }
+    if memory_share is not None:
+        arguments["gpu_memory_utilization"] = memory_share
+    if on_cpu:
+        # With a seed of its own a request may not be prefilled in chunks on CPU: vLLM 0.32 then rewinds a CUDA
+        # generator, which a CPU has not, and its engine dies ("CPU Generator does not use offset").
+        arguments |= {
+            "block_size": CPU_BLOCK,
+            "enable_chunked_prefill": False,
+            "max_num_batched_tokens": profile.context,
+        }
+    return arguments | profile.engine_arguments()
+
+
+def _start(profile: Profile, folder: Path, log: Path, memory_share: float | None) -> AsyncLLM:
+    _prepare_environment()
+    try:
+        from vllm import AsyncEngineArgs
+        from vllm.platforms import current_platform
+        from vllm.v1.engine.async_llm import AsyncLLM
+    except ImportError as error:
+        raise UserError(f"vLLM cannot be imported ({error}); install it with scripts/setup.sh") from error
+    arguments = _arguments(profile, folder, memory_share, on_cpu=current_platform.is_cpu())
+    try:
+        return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+    except (RuntimeError, ValueError, OSError, TypeError) as error:
+        first = str(error).strip().splitlines()
+        reason = first[0][:200] if first else type(error).__name__
+        raise UserError(f"{profile.name}: vLLM could not start ({reason}); the whole reason is in {log}") from error
+
+
+def _prepare_environment() -> None:
+    go_offline()
+    os.environ[HOST_VARIABLE] = str(os.getpid())
+    os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
+    # Its processes are ended, not asked, so Python's tracker would complain about what they left to the kernel.
+    os.environ["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"
+    warnings.filterwarnings("ignore", category=UserWarning, module="multiprocessing.resource_tracker")
+
+
+@contextlib.contextmanager
+def _output_to(log: Path) -> Iterator[None]:
+    """Send descriptors 1 and 2 to `log` while vLLM's processes start: they keep it, we get ours back."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    kept = [os.dup(1), os.dup(2)]
+    try:
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        for number, old in zip((1, 2), kept, strict=True):
+            os.dup2(old, number)
+            os.close(old)
+        _log_to(descriptor)
+
+
+def _log_to(descriptor: int) -> None:
+    """From now on vLLM's own log lines in this process go to the file, too."""
+    stream = os.fdopen(descriptor, "a")
+    for name in ("vllm", "transformers"):
+        logger = logging.getLogger(name)
+        logger.handlers = [logging.StreamHandler(stream)]
+        logger.propagate = False
+
+
+def _sampling(request: Request) -> SamplingParams:
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+    s = request.sampling
+    return SamplingParams(
+        temperature=s.temperature,
+        top_p=s.top_p,
+        max_tokens=s.max_tokens,
+        seed=s.seed,
+        repetition_penalty=s.repetition_penalty,
+        structured_outputs=StructuredOutputsParams(regex=request.pattern) if request.pattern is not None else None,
+        logprob_token_ids=list(request.labels) or None,
+        output_kind=RequestOutputKind.FINAL_ONLY,
+    )
+
+
+def _reply(output: RequestOutput, request: Request) -> Reply:
+    completion = output.outputs[0]
+    if completion.finish_reason not in ("stop", "length"):
+        raise EngineError(f"vLLM ended the request with {completion.finish_reason!r}")
+    usage = Usage(
+        prompt=len(output.prompt_token_ids or ()),
+        cached=output.num_cached_tokens or 0,
+        output=len(completion.token_ids),
+    )
+    first = completion.logprobs[0] if request.labels and completion.logprobs else {}
+    labels = {token: first[token].logprob for token in request.labels}
+    return Reply(completion.text, Finish(completion.finish_reason), usage, labels)

@@ -1,0 +1,27 @@
+"""A conversation as evidence: numbered turns between fences. Knows no question and no model."""
+
+from __future__ import annotations
+
+from vera_local.conversation import Conversation, Speaker
+from vera_local.seed import derive
+
+NAMES = {Speaker.PERSONA: "user", Speaker.CHATBOT: "chatbot"}
+"""What prompts and rubrics call the two sides."""
+
+
+def numbered(conversation: Conversation) -> str:
+    """Every turn with its number and speaker, a blank line between turns; the text as it was written."""
+    turns = (f"[{i}] {NAMES[m.speaker]}: {m.text}" for i, m in enumerate(conversation.messages, 1))
+    return "\n\n".join(turns)
+
+
+def fence_for(conversation: Conversation, seed: int) -> str:
+    """A code that nobody in the conversation could know and that does not occur in it.
+
+    It depends on the run's seed and the conversation alone, so that all questions share one cached prefix.
+    """
+    text = numbered(conversation)
+    attempt = 0
+    while (code := f"{derive(seed, 'fence', conversation.id, attempt):08x}") in text:
+        attempt += 1
+    return code

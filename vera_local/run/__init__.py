@@ -1,0 +1,24 @@
+"""One run on disk: config, manifest, store, scheduling, resume, progress. Knows no way to show a result."""
+
+from vera_local.run.config import EMBEDDED, RunConfig, load_config
+from vera_local.run.evaluate import Outcome, judge_run, run, score_run
+from vera_local.run.host import Opener, Opening, opener
+from vera_local.run.plan import Plan, Player, make_plan
+from vera_local.run.progress import Watcher
+
+__all__ = [
+    "EMBEDDED",
+    "Opener",
+    "Opening",
+    "Outcome",
+    "Plan",
+    "Player",
+    "RunConfig",
+    "Watcher",
+    "judge_run",
+    "load_config",
+    "make_plan",
+    "opener",
+    "run",
+    "score_run",
+]

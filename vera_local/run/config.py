@@ -1,0 +1,130 @@
+"""What a user asks of a run: a TOML file and flags, checked by one model. Looks nothing up and opens no model."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from vera_local.errors import UserError
+
+EMBEDDED = "smollm2-135m-instruct"
+"""The model that plays a role nobody was named for: it is on every machine, and it shows the machinery only."""
+
+
+class RoleConfig(BaseModel):
+    """Who plays a role, and what differs from the model's profile.
+
+    `model`: a profile's name, a .toml profile or a model folder. `url`: base URL of an OpenAI-compatible server that
+    serves `model`; without it vLLM hosts the model in-process. `key_env`: environment variable with the server's key.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(min_length=1)
+    url: str | None = Field(default=None, pattern=r"^https?://")
+    key_env: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    repetition_penalty: float | None = Field(default=None, ge=1, le=2)
+
+
+class ChatbotConfig(RoleConfig):
+    """The chatbot under test; `system_prompt` is a text file that replaces the bundle's."""
+
+    system_prompt: Path | None = None
+
+
+def _role_table(value: Any) -> Any:
+    """`MODEL` or `MODEL@URL` as a table."""
+    if not isinstance(value, str):
+        return value
+    model, at, url = value.partition("@http")
+    return {"model": model, "url": "http" + url} if at else {"model": value}
+
+
+def _persona_choice(value: Any) -> Any:
+    """A number, or names separated by commas."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text.lstrip("+-").isdigit():
+        return int(text)
+    return [name.strip() for name in text.split(",")]
+
+
+Role = Annotated[RoleConfig, BeforeValidator(_role_table)]
+Chatbot = Annotated[ChatbotConfig, BeforeValidator(_role_table)]
+Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
+
+
+class RunConfig(BaseModel):
+    """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bundle: str = "suicide_risk"
+    out: Path | None = None
+    personas: Personas = None
+    turns: int | None = Field(default=None, ge=1)
+    repeats: int = Field(default=1, ge=1)
+    seed: int = Field(default=0, ge=0)
+    simulator: Role = RoleConfig(model=EMBEDDED)
+    chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
+    judge: Role = RoleConfig(model=EMBEDDED)
+
+
+def load_config(file: Path | None, flags: Mapping[str, Any]) -> RunConfig:
+    """The config of `file` with `flags` over it; a flag that is None was not given.
+
+    Raises UserError naming the file and key, or the flag, that is wrong.
+    """
+    given = {key: value for key, value in flags.items() if value is not None}
+    table = _read(file) if file is not None else {}
+    try:
+        return RunConfig.model_validate(table | given)
+    except ValidationError as error:
+        raise UserError(_sentence(error, file, given)) from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{file}: this is not valid TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: this is not a text file in UTF-8, which a config has to be") from None
+    except OSError as error:
+        raise UserError(f"{file}: the config cannot be read ({error.strerror}); correct the path") from None
+
+
+def _sentence(error: ValidationError, file: Path | None, given: Mapping[str, Any]) -> str:
+    found = error.errors(include_url=False)[0]
+    place = [str(part) for part in found["loc"]]
+    top = place[0] if place else ""
+    # The members of a union are named by their type; a user knows no such key.
+    key = ".".join(part for part in place if part not in ("int", "list[str]"))
+    where = f"--{top.replace('_', '-')} {given[top]}" if top in given else f"{file}: key {key}"
+    if found["type"] == "extra_forbidden":
+        known = RunConfig if len(place) == 1 else ChatbotConfig if top == "chatbot" else RoleConfig
+        return f"{where}: unknown key; known ones are {', '.join(known.model_fields)}"
+    if found["type"] == "missing":
+        return f"{where}: missing, add it"
+    return f"{where}: {_told(found)}"
+
+
+def _told(found: Any) -> str:
+    bounds = found.get("ctx", {})
+    match found["type"]:
+        case "greater_than_equal":
+            return f"must be at least {bounds['ge']}"
+        case "int_parsing" | "int_type" | "int_from_float":
+            return "must be a whole number"
+        case "string_pattern_mismatch":
+            return "must begin with http:// or https://"
+    message: str = found["msg"].removeprefix("Value error, ")
+    return f"{message[:1].lower()}{message[1:]}"

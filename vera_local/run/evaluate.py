@@ -1,0 +1,134 @@
+"""A run from plan to results: simulate, judge, score, each only as far as it is still missing. Prints no table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vera_local.bundle import Bundle
+from vera_local.conversation import Conversation
+from vera_local.engine.probe import probe_constraint
+from vera_local.engine.seam import EngineDied
+from vera_local.errors import UserError
+from vera_local.report.files import write_results, write_transcripts
+from vera_local.run import manifest
+from vera_local.run.host import Host, Opener
+from vera_local.run.judging import judge_stage
+from vera_local.run.lock import locked
+from vera_local.run.plan import Plan, Player
+from vera_local.run.progress import Watcher
+from vera_local.run.simulating import simulate_stage
+from vera_local.run.store import NAME as STORE
+from vera_local.run.store import Store
+from vera_local.score import Rating, Scale, Scores, ratings_frame, score_by_judge
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run holds now: its conversations and, by judge, its scores."""
+
+    folder: Path
+    bundle: Bundle
+    conversations: tuple[Conversation, ...]
+    scores: dict[str, Scores]
+    missing_verdicts: dict[str, int]
+
+
+async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = True) -> Outcome:
+    """Begin the plan's run in its folder, or go on with it, until all is simulated and (with `judge`) judged.
+
+    Raises UserError where the folder holds another run, EngineDied where an engine is lost; both leave all that was
+    finished in the folder.
+    """
+    manifest.prepare_folder(plan.out)
+    with locked(plan.out):
+        manifest.enter(plan)
+        if judge:
+            manifest.enter_judge(plan, further=False)
+        with Store.open(plan.out) as store:
+            store.begin(plan.conversations())
+            await _stages(plan, store, opener, watcher, simulate=True, judge=judge)
+            return publish(plan.out, plan.bundle, store)
+
+
+async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
+    """Judge the conversations that the plan's folder holds, simulating none; raises as `run`."""
+    _must_hold_run(plan.out)
+    with locked(plan.out):
+        manifest.enter_judge(plan, further=True)
+        with Store.open(plan.out) as store:
+            await _stages(plan, store, opener, watcher, simulate=False, judge=True)
+            return publish(plan.out, plan.bundle, store)
+
+
+async def _stages(
+    plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool
+) -> None:
+    store.forget_errors()
+    host = Host(opener)
+    try:
+        if simulate and any(c.ending is None for c in store.conversations()):
+            await _ready(host, watcher, plan.simulator, plan.chatbot)
+            await simulate_stage(plan, store, (host.engine(plan.simulator), host.engine(plan.chatbot)), watcher)
+        rated = store.rated(plan.judge.profile.name)
+        if judge and any(c.judgeable and c.id not in rated for c in store.conversations()):
+            await _ready(host, watcher, plan.judge)
+            await probe_constraint(host.engine(plan.judge), plan.judge.profile.name)
+            await judge_stage(plan, store, host.engine(plan.judge), watcher)
+    except ExceptionGroup as group:
+        raise _cause(group) from group
+    finally:
+        await host.aclose()
+
+
+def _cause(group: ExceptionGroup[Exception]) -> Exception:
+    """What to tell of conversations that failed together: the user's part first, then an engine's."""
+    for kind in (UserError, EngineDied):
+        leaf: Exception | None = group.subgroup(kind)
+        while isinstance(leaf, ExceptionGroup):
+            leaf = leaf.exceptions[0]
+        if leaf is not None:
+            return leaf
+    return group
+
+
+async def _ready(host: Host, watcher: Watcher, *players: Player) -> None:
+    names = " and ".join(dict.fromkeys(p.profile.name for p in players))
+    if host.holds(players):
+        await host.ready(players)
+        return
+    with watcher.waiting(f"Starting {names} (20 s and more)"):
+        await host.ready(players)
+
+
+def _must_hold_run(folder: Path) -> dict[str, Any]:
+    """The manifest of the run in `folder`."""
+    begun = manifest.read(folder)
+    if begun is None or not (folder / STORE).is_file():
+        raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local simulate`")
+    return begun
+
+
+def score_run(folder: Path, bundle: Bundle) -> Outcome:
+    """Score what a run folder holds and write its results again; UserError where it holds no run."""
+    manifest.check_bundle(folder, _must_hold_run(folder), bundle)
+    with locked(folder), Store.open(folder) as store:
+        return publish(folder, bundle, store)
+
+
+def publish(folder: Path, bundle: Bundle, store: Store) -> Outcome:
+    """Derive all exports of a run from its store."""
+    conversations = store.conversations()
+    by_id = {c.id: c for c in conversations}
+    groups = {p.name: p.group for p in bundle.personas}
+    frame = ratings_frame(
+        Rating(c.id, c.persona, groups[c.persona], c.repeat, judge, r.dimension, r.rating)
+        for c, judge, r in ((by_id[id], judge, r) for id, judge, r in store.ratings())
+    )
+    rubric = bundle.rubric
+    scores = score_by_judge(frame, Scale(rubric.ratings, rubric.not_relevant, rubric.dimensions, bundle.groups))
+    write_transcripts(folder, conversations)
+    write_results(folder, frame, scores, {"name": bundle.name, "version": bundle.version})
+    missing = {state.value: n for state, n in store.states().items() if state.value != "answered"}
+    return Outcome(folder, bundle, conversations, scores, missing)

@@ -1,0 +1,100 @@
+"""Opens the engines that a stage needs and closes those it does not. Knows no conversation and no rubric."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from vera_local.engine.machine import loaded_bytes, this_machine
+from vera_local.engine.openai import OpenAIEngine
+from vera_local.engine.profile import Profile
+from vera_local.engine.seam import Engine
+from vera_local.engine.source import locate
+from vera_local.run.plan import Player
+
+
+class Key(NamedTuple):
+    """Players with equal keys share one engine."""
+
+    model: str
+    url: str | None
+
+
+class Opening(NamedTuple):
+    """What to open: a player's model, and the part of the GPU that is its own (None: as the profile says)."""
+
+    player: Player
+    memory_share: float | None
+
+
+Opener = Callable[[Opening], Awaitable[Engine]]
+
+FILL = 0.9
+"""The part of a GPU's memory that all engines on it may take together; the rest is for CUDA itself."""
+
+
+def key_of(player: Player) -> Key:
+    """Which engine a player needs."""
+    return Key(player.profile.name, player.url)
+
+
+def opener(log: Path) -> Opener:
+    """Opens real engines; what vLLM prints goes to `log`."""
+
+    async def open_engine(opening: Opening) -> Engine:
+        player = opening.player
+        if player.url is not None:
+            return await OpenAIEngine.open(player.profile, player.url, player.key_env)
+        # Heavy to import, and not needed where a server hosts the models.
+        from vera_local.engine.vllm import VllmEngine
+
+        return VllmEngine.open(player.profile, locate(player.profile), log, memory_share=opening.memory_share)
+
+    return open_engine
+
+
+class Host:
+    """The engines that are open now. One model is loaded once, whatever roles it plays."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+        self._open: dict[Key, Engine] = {}
+
+    async def ready(self, players: Iterable[Player]) -> None:
+        """Have exactly these players' engines open; started one after the other, since each start measures memory."""
+        wanted = {key_of(player): player for player in players}
+        for key in self._open.keys() - wanted.keys():
+            await self._open.pop(key).aclose()
+        shares = memory_shares([p.profile for p in wanted.values() if p.url is None])
+        for key, player in wanted.items():
+            if key not in self._open:
+                self._open[key] = await self._opener(Opening(player, shares.get(player.profile.name)))
+
+    def holds(self, players: Iterable[Player]) -> bool:
+        """Whether all these players' engines are open."""
+        return all(key_of(player) in self._open for player in players)
+
+    def engine(self, player: Player) -> Engine:
+        """The open engine of a player."""
+        return self._open[key_of(player)]
+
+    async def aclose(self) -> None:
+        """Close all engines."""
+        while self._open:
+            _, engine = self._open.popitem()
+            await engine.aclose()
+
+
+def memory_shares(profiles: list[Profile]) -> dict[str, float]:
+    """Model name -> the part of a GPU's memory it may fill, where several share one GPU; empty where none does.
+
+    Each gets its weights and an equal part of what is left for KV caches.
+    """
+    machine = this_machine()
+    if machine.device == "cpu" or len(profiles) < 2:
+        return {}
+    total = FILL * machine.memory_bytes
+    weights = {p.name: loaded_bytes(p) for p in profiles}
+    rest = max(0.0, total - sum(weights.values())) / len(profiles)
+    return {name: min(1.0, (size + rest) / machine.memory_bytes) for name, size in weights.items()}

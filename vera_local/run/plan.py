@@ -1,0 +1,134 @@
+"""A config with everything looked up: bundle, personas, profiles, folders. Opens no model and writes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from vera_local.bundle import Bundle, Persona, load_bundle
+from vera_local.conversation import Conversation
+from vera_local.engine.folder import ROLE_DEFAULTS
+from vera_local.engine.profile import EngineOptions, Profile, Role, Source, Template, find_profile
+from vera_local.engine.seam import Draw
+from vera_local.errors import UserError
+from vera_local.run.config import RoleConfig, RunConfig
+
+DEMONSTRATION_TURNS = 6
+"""Messages per conversation where the embedded model plays every role: enough to see each part at work on two cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """A model in a role: its profile, the server that hosts it (None: vLLM here) and how it draws."""
+
+    profile: Profile
+    url: str | None
+    key_env: str | None
+    draw: Draw
+
+    @property
+    def embedded(self) -> bool:
+        """Whether this is the model that shows the machinery only."""
+        return self.profile.source.embedded is not None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run, ready to start. `turns` counts messages and is even, since the chatbot has the last word."""
+
+    config: RunConfig
+    bundle: Bundle
+    personas: tuple[Persona, ...]
+    turns: int
+    simulator: Player
+    chatbot: Player
+    judge: Player
+    system_prompt: str
+    out: Path
+
+    @property
+    def demonstration(self) -> bool:
+        """Whether a role is played by the embedded model, so that the result says nothing clinical."""
+        return any(player.embedded for player in (self.simulator, self.chatbot, self.judge))
+
+    def conversations(self) -> tuple[Conversation, ...]:
+        """All conversations of the run, not yet begun, in a fixed order."""
+        repeats = range(1, self.config.repeats + 1)
+        return tuple(Conversation(f"{p.name}-{r}", p.name, r) for r in repeats for p in self.personas)
+
+
+def make_plan(config: RunConfig) -> Plan:
+    """Look up what the config names; raises UserError for what cannot be found."""
+    bundle = load_bundle(config.bundle)
+    players = [_player(getattr(config, role), role) for role in ("simulator", "chatbot", "judge")]
+    small = all(player.embedded for player in players)
+    wanted = config.personas
+    if wanted is None:
+        wanted = min(len(bundle.groups), len(bundle.personas)) if small else len(bundle.personas)
+    turns = config.turns or (DEMONSTRATION_TURNS if small else bundle.turns)
+    return Plan(
+        config=config,
+        bundle=bundle,
+        personas=bundle.choose(wanted),
+        turns=turns + turns % 2,
+        simulator=players[0],
+        chatbot=players[1],
+        judge=players[2],
+        system_prompt=_system_prompt(config, bundle),
+        out=config.out or _default_folder(config, bundle),
+    )
+
+
+def _player(role: RoleConfig, name: str) -> Player:
+    profile = find_profile(role.model) if role.url is None else _served(role.model)
+    shipped: Role = getattr(profile.roles, name)
+    names = ("temperature", "top_p", "max_tokens", "repetition_penalty")
+    draw = Draw(*(getattr(shipped, n) if (own := getattr(role, n)) is None else own for n in names))
+    if profile.template.thinking == "always" and role.url is None and not profile.template.answer_prefix:
+        raise UserError(
+            f"{name}: {profile.name} reasons before every answer and its profile has no template.answer_prefix that "
+            "begins the answer; add it or choose another model"
+        )
+    if draw.max_tokens >= profile.context:
+        raise UserError(
+            f"{name}.max_tokens: {draw.max_tokens} leaves no room in the context of {profile.context} tokens; lower it"
+        )
+    return Player(profile, role.url, role.key_env, draw)
+
+
+def _served(model: str) -> Profile:
+    """The shipped profile of that name, or one for a model of which only the server knows more."""
+    try:
+        return find_profile(model)
+    except UserError:
+        return Profile(
+            name=model,
+            title=model,
+            licence="not stated by the server",
+            # Sizes are the server's concern; nothing here depends on them.
+            weight_gb=1.0,
+            kv_bytes_per_token=1,
+            context=1_000_000,
+            source=Source(path=f"served:{model}"),
+            engine=EngineOptions(dtype="auto"),
+            template=Template(system_role=True, thinking="none"),
+            roles=ROLE_DEFAULTS,
+        )
+
+
+def _system_prompt(config: RunConfig, bundle: Bundle) -> str:
+    file = config.chatbot.system_prompt
+    if file is None:
+        return bundle.prompts.chatbot.render({}).strip()
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: the chatbot's system prompt cannot be read ({error}); correct the path") from None
+
+
+def _default_folder(config: RunConfig, bundle: Bundle) -> Path:
+    """The same for the same config, so that the same command finds its run again."""
+    text = json.dumps(config.model_dump(mode="json"), sort_keys=True)
+    return Path("runs") / f"{bundle.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,0 +1,113 @@
+"""How far a stage is: done, in flight, tokens per second, time left. Knows numbers only, never a text of the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+
+from vera_local.engine.seam import NO_USAGE, Usage
+
+LINE_SECONDS = 15.0
+"""Pause between two lines where the output is no terminal: enough to see life in a log, few enough to read it."""
+
+Clock = Callable[[], float]
+
+
+@dataclass
+class Meter:
+    """Counts of one stage. Work is counted in `steps` (messages, questions), `jobs` are conversations."""
+
+    stage: str
+    jobs: int
+    steps: int
+    clock: Clock = time.monotonic
+    jobs_done: int = 0
+    in_flight: int = 0
+    steps_done: int = 0
+    usage: Usage = NO_USAGE
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+
+    @property
+    def rate(self) -> float:
+        """Tokens per second since the stage began: prompt tokens computed and tokens written."""
+        elapsed = self.clock() - self.began
+        return (self.usage.computed + self.usage.output) / elapsed if elapsed > 0 else 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to go at the pace so far; None before the first step."""
+        if self.steps_done == 0:
+            return None
+        return (self.clock() - self.began) * (self.steps - self.steps_done) / self.steps_done
+
+    def text(self) -> str:
+        """The counts on one line."""
+        left = "" if self.left is None else f", about {_duration(self.left)} left"
+        return f"{self.jobs_done}/{self.jobs} done, {self.in_flight} in flight, {self.rate:.0f} tokens/s{left}"
+
+
+class Watcher:
+    """Shows stages on a console: a moving bar on a terminal, plain lines elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def say(self, line: str) -> None:
+        """One plain line."""
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    @contextmanager
+    def waiting(self, line: str) -> Iterator[None]:
+        """Something long without a measure, such as loading a model."""
+        self.say(line)
+        began = time.monotonic()
+        if self._console.is_terminal:
+            with self._console.status("working"):
+                yield
+        else:
+            yield
+        self.say(f"  ready after {_duration(time.monotonic() - began)}")
+
+    @contextmanager
+    def stage(self, meter: Meter) -> Iterator[Callable[[], None]]:
+        """Show a stage while it runs; call what is given whenever the meter changed."""
+        self.say(f"{meter.stage}: {meter.jobs} conversations")
+        yield from self._bar(meter) if self._console.is_terminal else self._lines(meter)
+        self.say(f"{meter.stage}: {_finished(meter)}")
+
+    def _bar(self, meter: Meter) -> Iterator[Callable[[], None]]:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[counts]}"))
+        with Progress(*columns, console=self._console, transient=True) as bar:
+            task: TaskID = bar.add_task(meter.stage, total=meter.steps, counts=meter.text())
+            yield lambda: bar.update(task, completed=meter.steps_done, total=meter.steps, counts=meter.text())
+
+    def _lines(self, meter: Meter) -> Iterator[Callable[[], None]]:
+        said = meter.began
+
+        def changed() -> None:
+            nonlocal said
+            if meter.clock() - said >= LINE_SECONDS:
+                said = meter.clock()
+                self.say(f"  {meter.stage}: {meter.text()}")
+
+        yield changed
+
+
+def _finished(meter: Meter) -> str:
+    return f"{meter.jobs_done}/{meter.jobs} done in {_duration(meter.clock() - meter.began)}, {meter.rate:.0f} tokens/s"
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

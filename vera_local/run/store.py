@@ -1,0 +1,188 @@
+"""One SQLite file: the truth of a run. Knows what was said and decided, not how it came about or what it means."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from vera_local.bundle import DimensionRating
+from vera_local.conversation import Conversation, Ending, Message, Speaker
+from vera_local.engine.seam import Usage
+from vera_local.errors import UserError
+from vera_local.judge import Mode, State, Verdict
+
+NAME = "run.sqlite"
+
+SCHEMA = """
+create table if not exists conversations (
+    id text primary key, place integer not null, persona text not null, repeat integer not null,
+    ending text, detail text not null default ''
+);
+create table if not exists messages (
+    conversation text not null references conversations (id), turn integer not null, speaker text not null,
+    text text not null, prompt_tokens integer not null, cached_tokens integer not null, output_tokens integer not null,
+    primary key (conversation, turn)
+);
+create table if not exists verdicts (
+    conversation text not null references conversations (id), judge text not null, question text not null,
+    place integer not null, state text not null, answer text, mode text not null, text text not null,
+    detail text not null, prompt_tokens integer not null, cached_tokens integer not null,
+    output_tokens integer not null, primary key (conversation, judge, question)
+);
+create table if not exists ratings (
+    conversation text not null references conversations (id), judge text not null, dimension text not null,
+    rating text, decided_by text not null, primary key (conversation, judge, dimension)
+);
+"""
+
+
+class Store:
+    """Every method that writes commits before it returns; raises UserError where the disk is full or not writable."""
+
+    def __init__(self, connection: sqlite3.Connection, file: Path) -> None:
+        self._db = connection
+        self._file = file
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """Open the store of a run folder, made where absent, readable by the owner alone."""
+        file = folder / NAME
+        try:
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+            connection = sqlite3.connect(file, isolation_level=None)
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = normal")
+            connection.execute("pragma foreign_keys = on")
+            connection.executescript(SCHEMA)
+        except (sqlite3.Error, OSError) as error:
+            raise _unusable(file, error) from error
+        return cls(connection, file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _commit(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self._db.execute("begin immediate")
+            yield self._db
+            self._db.execute("commit")
+        except sqlite3.OperationalError as error:
+            if self._db.in_transaction:
+                self._db.execute("rollback")
+            raise _unusable(self._file, error) from error
+
+    def begin(self, conversations: Sequence[Conversation]) -> None:
+        """Enter the conversations that are not there yet; the others stay as they are."""
+        rows = [(c.id, place, c.persona, c.repeat) for place, c in enumerate(conversations)]
+        with self._commit() as db:
+            db.executemany("insert or ignore into conversations (id, place, persona, repeat) values (?, ?, ?, ?)", rows)
+
+    def conversations(self) -> tuple[Conversation, ...]:
+        """All conversations with what was said so far, in the run's order."""
+        said: dict[str, list[Message]] = {}
+        for conversation, speaker, text in self._db.execute(
+            "select conversation, speaker, text from messages order by conversation, turn"
+        ):
+            said.setdefault(conversation, []).append(Message(Speaker(speaker), text))
+        return tuple(
+            Conversation(id, persona, repeat, tuple(said.get(id, ())), None if ending is None else Ending(ending))
+            for id, persona, repeat, ending in self._db.execute(
+                "select id, persona, repeat, ending from conversations order by place"
+            )
+        )
+
+    def add_message(self, conversation: str, turn: int, message: Message, usage: Usage) -> None:
+        """A turn (1-based) that was said."""
+        row = (conversation, turn, message.speaker, message.text, usage.prompt, usage.cached, usage.output)
+        with self._commit() as db:
+            db.execute("insert into messages values (?, ?, ?, ?, ?, ?, ?)", row)
+
+    def end(self, conversation: str, ending: Ending, detail: str) -> None:
+        """How a conversation ended, and why in words."""
+        with self._commit() as db:
+            db.execute("update conversations set ending = ?, detail = ? where id = ?", (ending, detail, conversation))
+
+    def add_verdict(self, conversation: str, judge: str, place: int, verdict: Verdict) -> None:
+        """A verdict and its place (1-based) in the judge's path."""
+        v, u = verdict, verdict.usage
+        row = (conversation, judge, v.question, place, v.state, v.answer, v.mode, v.text, v.detail)
+        with self._commit() as db:
+            db.execute(
+                "insert into verdicts values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, u.prompt, u.cached, u.output)
+            )
+
+    def verdicts(self, conversation: str, judge: str) -> dict[str, Verdict]:
+        """Question id -> verdict, in the order they were given."""
+        rows = self._db.execute(
+            "select question, state, answer, mode, text, detail, prompt_tokens, cached_tokens, output_tokens"
+            " from verdicts where conversation = ? and judge = ? order by place",
+            (conversation, judge),
+        )
+        return {
+            question: Verdict(question, State(state), answer, Mode(mode), text, detail, Usage(*usage))
+            for question, state, answer, mode, text, detail, *usage in rows
+        }
+
+    def set_ratings(self, conversation: str, judge: str, ratings: Sequence[DimensionRating]) -> None:
+        """The result of a finished walk."""
+        rows = [(conversation, judge, r.dimension, r.rating, json.dumps(r.decided_by)) for r in ratings]
+        with self._commit() as db:
+            db.executemany("insert or replace into ratings values (?, ?, ?, ?, ?)", rows)
+
+    def ratings(self) -> list[tuple[str, str, DimensionRating]]:
+        """(conversation, judge, rating) of every finished walk, in the run's order."""
+        rows = self._db.execute(
+            "select r.conversation, r.judge, r.dimension, r.rating, r.decided_by from ratings r"
+            " join conversations c on c.id = r.conversation order by r.judge, c.place, r.rowid"
+        )
+        return [
+            (conversation, judge, DimensionRating(dimension, rating, tuple(json.loads(decided))))
+            for conversation, judge, dimension, rating, decided in rows
+        ]
+
+    def rated(self, judge: str) -> frozenset[str]:
+        """Conversations whose walk by this judge has ended."""
+        return frozenset(id for (id,) in self._db.execute("select conversation from ratings where judge = ?", (judge,)))
+
+    def forget_errors(self) -> None:
+        """Open again what an engine's failure ended, so that it is asked once more."""
+        with self._commit() as db:
+            db.execute("update conversations set ending = null, detail = '' where ending = ?", (Ending.ERROR,))
+            db.execute(
+                "delete from ratings where (conversation, judge) in"
+                " (select conversation, judge from verdicts where state = ?)",
+                (State.ERROR,),
+            )
+            db.execute("delete from verdicts where state = ?", (State.ERROR,))
+
+    def usage(self) -> Mapping[str, Usage]:
+        """Tokens by stage: simulator, chatbot, judge."""
+        totals = "coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0), coalesce(sum(output_tokens), 0)"
+        said = f"select {totals} from messages where speaker = ?"
+        return {
+            "simulator": Usage(*self._db.execute(said, (Speaker.PERSONA,)).fetchone()),
+            "chatbot": Usage(*self._db.execute(said, (Speaker.CHATBOT,)).fetchone()),
+            "judge": Usage(*self._db.execute(f"select {totals} from verdicts").fetchone()),
+        }
+
+    def states(self) -> dict[State, int]:
+        """How many verdicts are in each state."""
+        return {State(s): n for s, n in self._db.execute("select state, count(*) from verdicts group by state")}
+
+
+def _unusable(file: Path, error: Exception) -> UserError:
+    if "full" in str(error):
+        return UserError(f"No space is left to write {file}: free some and run the same command again.")
+    return UserError(f"Cannot use {file} ({error}): name an output folder that you may write to.")

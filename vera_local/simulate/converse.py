@@ -1,0 +1,89 @@
+"""One conversation between a persona and a chatbot. Knows no other conversation, no store and no rubric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from vera_local.bundle import Persona
+from vera_local.chatbot import Chatbot
+from vera_local.conversation import Conversation, Ending, Message, Speaker
+from vera_local.engine.seam import ContextOverflow, EngineDied, EngineError, Usage
+from vera_local.seed import derive
+from vera_local.simulate.simulator import Simulator
+
+TRIES = 4
+"""How often a persona is asked for one message, each time with another seed, before its simulator counts as failed."""
+
+Record = Callable[[int, Message, Usage], None]
+"""Called with the turn (1-based), the message and what it cost, once the message exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A conversation that ended, and why in words where it was not as planned."""
+
+    conversation: Conversation
+    detail: str = ""
+
+
+class _SimulatorSilent(Exception):
+    """The persona has said nothing, in all its tries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all conversations of a run share. `turns` counts messages of both sides and is even: the chatbot is last."""
+
+    simulator: Simulator
+    chatbot: Chatbot
+    turns: int
+    seed: int
+
+
+async def converse(setting: Setting, persona: Persona, so_far: Conversation, record: Record) -> Ended:
+    """Go on from `so_far` until the conversation ends; the persona speaks first.
+
+    A failure that concerns this conversation alone becomes its ending. EngineDied is raised: it concerns all.
+    """
+    conversation = so_far
+    try:
+        while len(conversation.messages) < setting.turns:
+            message, usage, leaves = await _next(setting, persona, conversation)
+            if message.text or message.speaker is Speaker.CHATBOT:
+                conversation = replace(conversation, messages=(*conversation.messages, message))
+                record(len(conversation.messages), message, usage)
+            if leaves:
+                return Ended(replace(conversation, ending=Ending.PERSONA))
+    except EngineDied:
+        raise
+    except ContextOverflow as error:
+        return Ended(replace(conversation, ending=Ending.OVERFLOW), str(error))
+    except _SimulatorSilent as error:
+        return Ended(replace(conversation, ending=Ending.SIMULATOR), str(error))
+    except EngineError as error:
+        return Ended(replace(conversation, ending=Ending.ERROR), str(error))
+    return Ended(replace(conversation, ending=Ending.TURNS))
+
+
+async def _next(setting: Setting, persona: Persona, conversation: Conversation) -> tuple[Message, Usage, bool]:
+    turn = len(conversation.messages) + 1
+    if turn % 2 == 0:
+        seed = derive(setting.seed, conversation.id, turn)
+        reply = await setting.chatbot.reply(conversation.messages, seed)
+        return Message(Speaker.CHATBOT, reply.text), reply.usage, False
+    return await _speak(setting, persona, conversation, turn)
+
+
+async def _speak(
+    setting: Setting, persona: Persona, conversation: Conversation, turn: int
+) -> tuple[Message, Usage, bool]:
+    """The persona's message; an empty one without an end signal is asked for again."""
+    usage = Usage()
+    for attempt in range(TRIES):
+        seed = derive(setting.seed, conversation.id, turn, attempt)
+        spoken = await setting.simulator.speak(persona, conversation.messages, seed)
+        usage += spoken.usage
+        if spoken.text or spoken.leaves:
+            return Message(Speaker.PERSONA, spoken.text), usage, spoken.leaves
+    raise _SimulatorSilent(f"the simulator gave an empty message {TRIES} times at turn {turn}")

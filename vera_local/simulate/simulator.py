@@ -1,0 +1,58 @@
+"""The model that plays a persona. Knows no rubric, and of the chatbot only what it wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vera_local.bundle import Persona, Template
+from vera_local.conversation import Message, Speaker
+from vera_local.engine.seam import ChatMessage, Draw, Engine, Reply, Request, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A persona's message without its end signal, whether it gave one, and what the request cost."""
+
+    text: str
+    leaves: bool
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """`character` describes the persona to the model; `opening` asks for the first message; `reminder` stands behind the
+    chatbot's latest message when it is sent, and is never stored.
+
+    The model sees the persona as "assistant" and the chatbot as "user". The opening request stays in the history: it
+    is the user message that templates want before the persona's own first one.
+    """
+
+    engine: Engine
+    draw: Draw
+    character: Template
+    opening: str
+    reminder: str
+    end_signal: str
+
+    async def speak(self, persona: Persona, history: Sequence[Message], seed: int) -> Spoken:
+        """The persona's next message; raises an EngineError where the model gave none."""
+        reply = await self.engine.generate(Request(self.prompt(persona, history), self.draw.seeded(seed)))
+        return self._read(reply)
+
+    def prompt(self, persona: Persona, history: Sequence[Message]) -> tuple[ChatMessage, ...]:
+        """The history from the persona's side."""
+        character = self.character.render({**persona.fields, "end_signal": self.end_signal})
+        seen = [ChatMessage("user", self.opening), *(_seen_by_persona(m) for m in history)]
+        if history:
+            seen[-1] = ChatMessage(seen[-1].role, f"{seen[-1].content}\n\n{self.reminder}")
+        return (ChatMessage("system", character), *seen)
+
+    def _read(self, reply: Reply) -> Spoken:
+        text, signals = re.subn(re.escape(self.end_signal), "", reply.text, flags=re.IGNORECASE)
+        return Spoken(text.strip(), signals > 0, reply.usage)
+
+
+def _seen_by_persona(message: Message) -> ChatMessage:
+    return ChatMessage("assistant" if message.speaker is Speaker.PERSONA else "user", message.text)
