@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from vera_local.bundle import load_bundle
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.show import announce, progress_console, show_outcome
 from vera_local.errors import UserError
-from vera_local.run import Outcome, Plan, RunConfig, Watcher, judge_run, load_config, make_plan, opener, score_run
+from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener, score_run
 from vera_local.run import run as run_plan
 from vera_local.run.manifest import read as read_manifest
 
@@ -109,9 +107,7 @@ def models(as_json: Json = False) -> None:
 
 
 @app.command()
-def doctor(
-    simulator: Simulator = None, chatbot: Chatbot = None, judge: Judge = None, as_json: Json = False
-) -> None:
+def doctor(simulator: Simulator = None, chatbot: Chatbot = None, judge: Judge = None, as_json: Json = False) -> None:
     """Check this machine and try the models: engine, device, files, chat template, answer constraint."""
     config = load_config(None, _flags(simulator=simulator, chatbot=chatbot, judge=judge))
     healthy = run_until_interrupted(doctor_command.examine(config, progress_console(), as_json=as_json), "Stopped.")

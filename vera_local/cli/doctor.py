@@ -36,7 +36,9 @@ async def examine(config: RunConfig, console: Console, *, as_json: bool) -> bool
     def found(check: str, ok: bool, told: str) -> None:
         findings.append(Finding(check, ok, told))
         if not as_json:
-            console.print(f"{'ok    ' if ok else 'FAILED'}  {check}: {told}", highlight=False, markup=False, soft_wrap=True)
+            console.print(
+                f"{'ok    ' if ok else 'FAILED'}  {check}: {told}", highlight=False, markup=False, soft_wrap=True
+            )
 
     found("python", True, platform.python_version())
     found("packages", *_packages())

@@ -25,7 +25,9 @@ def show(*, as_json: bool) -> None:
     console = Console()
     console.print(_told(machine), highlight=False)
     console.print(_table(rows))
-    console.print("Name a model by its profile, or give a model folder or a .toml profile of your own.", highlight=False)
+    console.print(
+        "Name a model by its profile, or give a model folder or a .toml profile of your own.", highlight=False
+    )
 
 
 def _row(profile: Profile, machine: Machine) -> dict[str, Any]:

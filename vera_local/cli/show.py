@@ -18,8 +18,8 @@ DEMONSTRATION = (
 )
 
 LIMITS = (
-    "This is a research tool, not a certificate and not a medical device. Its own rubric and personas are not clinically "
-    "validated."
+    "This is a research tool, not a certificate and not a medical device. "
+    "Its own rubric and personas are not clinically validated."
 )
 
 
@@ -77,7 +77,7 @@ def summary(outcome: Outcome, demonstration: bool) -> list[str]:
     return [
         *summary_lines(outcome.conversations, outcome.scores),
         *([f"Without an answer: {', '.join(missing)}."] if missing else []),
-        f"Results: {outcome.folder} (scores.json, results.csv, results.parquet, conversations.jsonl; transcripts inside).",
+        f"Results: {outcome.folder} (scores.json, results.csv, results.parquet; transcripts in conversations.jsonl).",
         *([DEMONSTRATION] if demonstration else []),
         LIMITS,
     ]

@@ -14,7 +14,7 @@ import signal
 import sys
 
 HOST_VARIABLE = "VERA_LOCAL_HOST"
-"""Holds the process id of the hosting run; where it is unset the plugin does nothing, so other vLLM users are left alone."""
+"""Holds the process id of the hosting run. Unset, the plugin does nothing: other users of vLLM are left alone."""
 
 _PR_SET_PDEATHSIG = 1
 

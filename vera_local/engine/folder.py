@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from vera_local.engine.profile import EngineOptions, Profile, Role, Roles, PromptedRole, Source, Template
+from vera_local.engine.profile import EngineOptions, Profile, PromptedRole, Role, Roles, Source, Template
 from vera_local.errors import UserError
 
 ROLE_DEFAULTS = Roles(

@@ -16,5 +16,5 @@ SWITCHES = {
 
 
 def go_offline() -> None:
-    """Set the environment of this process and of all that it starts; call it before vllm or transformers is imported."""
+    """Set the environment of this process and its children; call it before vllm or transformers is imported."""
     os.environ.update(SWITCHES)

@@ -106,6 +106,8 @@ class VllmEngine:
         llm, self._llm = self._llm, None
         if llm is not None:
             llm.shutdown(timeout=SHUTDOWN_SECONDS)
+            # Its destructor calls this again when Python ends and half of vLLM is gone.
+            llm.shutdown = lambda timeout=None: None
 
 
 def _arguments(profile: Profile, folder: Path, memory_share: float | None, on_cpu: bool) -> dict[str, Any]:

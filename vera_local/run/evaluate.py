@@ -62,9 +62,7 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
             return publish(plan.out, plan.bundle, store)
 
 
-async def _stages(
-    plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool
-) -> None:
+async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool) -> None:
     store.forget_errors()
     host = Host(opener)
     try:

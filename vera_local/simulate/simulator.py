@@ -22,8 +22,8 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """`character` describes the persona to the model; `opening` asks for the first message; `reminder` stands behind the
-    chatbot's latest message when it is sent, and is never stored.
+    """`character` describes the persona to the model; `opening` asks for the first message; `reminder` stands behind
+    the chatbot's latest message when it is sent, and is never stored.
 
     The model sees the persona as "assistant" and the chatbot as "user". The opening request stays in the history: it
     is the user message that templates want before the persona's own first one.
