@@ -12,9 +12,10 @@
 # VERA_LOCAL_PYTHON       the Python to use (3.11, 3.12 or 3.13); without it the first that is found
 # VERA_LOCAL_TORCH_INDEX  the package index to take the CPU build of torch from
 #
-# Without a network: on a machine with one, fill a folder with
-#   pip download --no-deps -d wheels -r requirements/cpu.lock -r requirements/test.lock   (or cuda.lock; same Python)
-# where the torch wheel of a CPU machine comes from the torch index above; carry the folder over, and set
+# Without a network: on a machine with one and the same Python, fill a folder,
+#   pip download --no-deps -d wheels --index-url https://download.pytorch.org/whl/cpu torch==2.13.0   (CPU machines only)
+#   pip download --no-deps -d wheels --find-links wheels -r requirements/cpu.lock -r requirements/test.lock   (or cuda.lock)
+# carry it over, and set
 #   PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels
 # Pip reads these itself, as it does PIP_INDEX_URL for an index of your own; nothing here overrules them.
 set -euo pipefail
