@@ -21,4 +21,6 @@ def _pattern(options: tuple[str, ...]) -> str:
     from outlines.types import Choice
     from outlines.types.dsl import python_types_to_terms, to_regex
 
-    return str(to_regex(python_types_to_terms(Choice(list(options)))))
+    # Without the anchor outlines_core ends at the first option that is complete: with "No" among the options, "Not" is
+    # no way to "Not Relevant" any more, and the model could never give that answer.
+    return f"{to_regex(python_types_to_terms(Choice(list(options))))}$"
