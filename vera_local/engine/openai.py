@@ -31,6 +31,12 @@ SEQUENCES = 64
 PAUSES = (0.5, 1.0, 2.0)
 """Seconds waited before each further try after a lost connection or a server fault."""
 
+BUSY = (408, 429)
+"""Statuses below 500 with which a server asks to be tried again."""
+
+REFUSED = (401, 403)
+"""Statuses that mean a missing or wrong key."""
+
 TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 """A long generation may take minutes; a server that is there accepts within seconds."""
 
@@ -57,9 +63,7 @@ class OpenAIEngine:
         `key_variable` names the environment variable that holds the key. Raises UserError where the server does not
         answer, serves nothing, or the variable is empty.
         """
-        client = httpx.AsyncClient(
-            base_url=base_url.rstrip("/") + "/", headers=_headers(key_variable), timeout=TIMEOUT, transport=transport
-        )
+        client = _client(base_url, _headers(key_variable), transport)
         try:
             model, context = await _served(client, base_url, profile)
         except BaseException:
@@ -75,7 +79,10 @@ class OpenAIEngine:
         body = {"model": self._model, "messages": self._messages(messages), **self._template_arguments()}
         # vLLM serves the tokenizer beside /v1, not below it.
         answer = await self._post("../tokenize", body)
-        return int(answer["count"])
+        try:
+            return int(answer["count"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise EngineError("the server counted no tokens; it has to be vLLM's") from error
 
     async def generate(self, request: Request) -> Reply:
         if request.labels:
@@ -90,7 +97,13 @@ class OpenAIEngine:
         await self._client.aclose()
 
     async def _raise_overflow(self, request: Request) -> None:
-        prompt = await self.count_tokens(request.messages)
+        try:
+            prompt = await self.count_tokens(request.messages)
+        except EngineDied:
+            raise
+        except EngineError:
+            # Then the server's own words on the refused request say more than this failure.
+            return
         if prompt + request.sampling.max_tokens > self._limits.context:
             raise ContextOverflow(prompt, self._limits.context)
 
@@ -126,11 +139,11 @@ class OpenAIEngine:
         for pause in (*PAUSES, None):
             try:
                 response = await self._client.post(path, json=body)
-                if response.status_code < 500:
+                if response.status_code < 500 and response.status_code not in BUSY:
                     return _answer(response)
                 fault = f"status {response.status_code}"
-            except httpx.TransportError as error:
-                fault = str(error) or type(error).__name__
+            except httpx.RequestError as error:
+                fault = _reason(error)
             if pause is not None:
                 await asyncio.sleep(pause)
         raise EngineDied(f"the server at {self._client.base_url} no longer answers ({fault})")
@@ -139,33 +152,76 @@ class OpenAIEngine:
 def _headers(key_variable: str | None) -> dict[str, str]:
     if key_variable is None:
         return {}
-    key = os.environ.get(key_variable)
+    key = os.environ.get(key_variable, "").strip()
     if not key:
         raise UserError(f"the environment variable {key_variable} is empty; put the server's key into it")
+    if not (key.isascii() and key.isprintable()):
+        # Refused here, because the HTTP library would show it in its complaint.
+        raise UserError(f"the environment variable {key_variable} holds characters that no key has; correct it")
     return {"Authorization": f"Bearer {key}"}
+
+
+def _client(base_url: str, headers: dict[str, str], transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
+    # With a transport of its own a client ignores HTTP_PROXY: conversations go to the named server and nowhere else.
+    transport = transport or httpx.AsyncHTTPTransport()
+    try:
+        return httpx.AsyncClient(
+            base_url=base_url.rstrip("/") + "/", headers=headers, timeout=TIMEOUT, transport=transport
+        )
+    except httpx.InvalidURL as error:
+        raise UserError(f"{base_url} is no URL ({error}); correct the base URL") from error
+
+
+def _reason(error: httpx.RequestError) -> str:
+    return str(error) or type(error).__name__
 
 
 async def _served(client: httpx.AsyncClient, base_url: str, profile: Profile) -> tuple[str, int]:
     """The served model's id and its context in tokens."""
-    try:
-        response = await client.get("models")
-        served = response.raise_for_status().json()["data"]
-    except httpx.TransportError as error:
-        raise UserError(
-            f"no server answers at {base_url} ({error or type(error).__name__}); start it or correct the base URL"
-        ) from error
-    except (httpx.HTTPStatusError, ValueError, KeyError) as error:
-        raise UserError(f"{base_url} is no OpenAI-compatible server ({error}); the URL usually ends in /v1") from error
+    served = _models(await _ask_for_models(client, base_url), base_url)
     if not served:
         raise UserError(f"the server at {base_url} serves no model")
-    chosen = next((m for m in served if m["id"] in (profile.name, profile.source.hub)), None)
+    chosen = next((name for name in served if name in (profile.name, profile.source.hub)), None)
     if chosen is None:
-        names = ", ".join(m["id"] for m in served)
+        names = ", ".join(served)
         raise UserError(f"the server at {base_url} serves {names}, not {profile.name}; name one that it serves")
-    return chosen["id"], int(chosen.get("max_model_len") or profile.context)
+    return chosen, served[chosen] or profile.context
+
+
+async def _ask_for_models(client: httpx.AsyncClient, base_url: str) -> httpx.Response:
+    try:
+        return await client.get("models")
+    except httpx.RequestError as error:
+        raise UserError(
+            f"no server answers at {base_url} ({_reason(error)}); start it or correct the base URL"
+        ) from error
+
+
+def _models(response: httpx.Response, base_url: str) -> dict[str, int | None]:
+    """Id of each served model -> its context in tokens, None where the server does not say."""
+    status = response.status_code
+    if status in REFUSED:
+        raise UserError(f"the server at {base_url} refuses access (status {status}); name the variable with its key")
+    if status >= 500 or status in BUSY:
+        raise UserError(f"the server at {base_url} is not ready (status {status}); try again when it is")
+    try:
+        return {str(model["id"]): _context(model) for model in response.json()["data"]}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{base_url} is no OpenAI-compatible server (status {status} and no list of models); "
+            "the URL usually ends in /v1"
+        ) from error
+
+
+def _context(model: dict[str, Any]) -> int | None:
+    length = model.get("max_model_len")
+    return None if length is None else int(length)
 
 
 def _answer(response: httpx.Response) -> dict[str, Any]:
+    if response.status_code in REFUSED:
+        # Without its words, which may repeat the key.
+        raise InvalidRequest(f"the server refuses access with status {response.status_code}")
     if response.status_code >= 400:
         raise InvalidRequest(f"the server refused a request with status {response.status_code}: {response.text[:300]}")
     try:
@@ -182,7 +238,16 @@ def _reply(answer: dict[str, Any]) -> Reply:
         choice, usage = answer["choices"][0], answer["usage"]
         finish = Finish(choice["finish_reason"])
         details = usage.get("prompt_tokens_details") or {}
-        counted = Usage(usage["prompt_tokens"], details.get("cached_tokens") or 0, usage["completion_tokens"])
-        return Reply(choice["message"]["content"] or "", finish, counted)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+        counted = Usage(
+            int(usage["prompt_tokens"]), int(details.get("cached_tokens") or 0), int(usage["completion_tokens"])
+        )
+        return Reply(_text(choice["message"]["content"]), finish, counted)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise EngineError(f"the server's answer lacks what a chat completion has ({error!r})") from error
+
+
+def _text(content: Any) -> str:
+    """The text of a message; None stands for an empty one."""
+    if content is not None and not isinstance(content, str):
+        raise TypeError("the content is no text")
+    return content or ""

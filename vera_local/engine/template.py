@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError
+
 from vera_local.engine.profile import Template
-from vera_local.engine.seam import ChatMessage
+from vera_local.engine.seam import ChatMessage, InvalidRequest
 from vera_local.errors import UserError
 
 
@@ -37,23 +39,28 @@ class ChatTemplate:
 
         try:
             tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        except (OSError, ValueError) as error:
+        except Exception as error:
+            # Readers of broken files raise whatever comes, a plain Exception among it, and tell it in many lines.
+            reason = next(iter(str(error).splitlines()), "").rstrip(": ") or type(error).__name__
             raise UserError(
-                f"{folder}: no tokenizer could be read ({error}); fetch the complete model folder"
+                f"{folder}: no tokenizer could be read ({reason}); fetch the complete model folder"
             ) from error
         if not getattr(tokenizer, "chat_template", None):
             raise UserError(f"{folder}: the tokenizer has no chat template; choose an instruction-tuned model")
         return cls(tokenizer, facts)
 
     def text(self, messages: Sequence[ChatMessage]) -> str:
-        """The prompt as text, ending where the assistant's answer begins."""
+        """The prompt as text, ending where the assistant's answer begins; InvalidRequest where the template refuses."""
         turns = tuple(messages) if self._facts.system_role else fold_system(messages)
-        rendered = self._tokenizer.apply_chat_template(
-            [{"role": m.role, "content": m.content} for m in turns],
-            tokenize=False,
-            add_generation_prompt=True,
-            **self._switches,
-        )
+        try:
+            rendered = self._tokenizer.apply_chat_template(
+                [{"role": m.role, "content": m.content} for m in turns],
+                tokenize=False,
+                add_generation_prompt=True,
+                **self._switches,
+            )
+        except TemplateError as error:
+            raise InvalidRequest(f"the model's chat template refuses the messages ({error})") from error
         return f"{rendered}{self._facts.answer_prefix}"
 
     def ids(self, messages: Sequence[ChatMessage]) -> list[int]:

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -120,8 +121,6 @@ def _arguments(profile: Profile, folder: Path, memory_share: float | None, on_cp
         "seed": 0,
         "disable_log_stats": True,
     }
-    if memory_share is not None:
-        arguments["gpu_memory_utilization"] = memory_share
     if on_cpu:
         # With a seed of its own a request may not be prefilled in chunks on CPU: vLLM 0.32 then rewinds a CUDA
         # generator, which a CPU has not, and its engine dies ("CPU Generator does not use offset").
@@ -130,7 +129,11 @@ def _arguments(profile: Profile, folder: Path, memory_share: float | None, on_cp
             "enable_chunked_prefill": False,
             "max_num_batched_tokens": profile.context,
         }
-    return arguments | profile.engine_arguments()
+    arguments |= profile.engine_arguments()
+    if memory_share is not None:
+        # Over the profile's own, which knows of no other engine on the GPU.
+        arguments["gpu_memory_utilization"] = memory_share
+    return arguments
 
 
 def _start(profile: Profile, folder: Path, log: Path, memory_share: float | None) -> AsyncLLM:
@@ -164,15 +167,23 @@ def _output_to(log: Path) -> Iterator[None]:
     """Send descriptors 1 and 2 to `log` while vLLM's processes start: they keep it, we get ours back."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     kept = [os.dup(1), os.dup(2)]
+    _flush()
     try:
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
         yield
     finally:
+        _flush()
         for number, old in zip((1, 2), kept, strict=True):
             os.dup2(old, number)
             os.close(old)
         _log_to(descriptor)
+
+
+def _flush() -> None:
+    """What Python still holds back belongs to where the descriptors lead now."""
+    sys.stdout.flush()
+    sys.stderr.flush()
 
 
 def _log_to(descriptor: int) -> None:

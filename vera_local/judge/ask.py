@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vera_local.bundle import Prompts, Question, Template
 from vera_local.conversation import Conversation
@@ -71,7 +71,7 @@ class Judge:
 
     def _request(self, conversation: Conversation, question: Question) -> Request:
         options = [o.answer for o in question.options]
-        draw = Draw(self.draw.temperature, self.draw.top_p, longest(options))
+        draw = replace(self.draw, max_tokens=longest(options))
         sampling = draw.seeded(derive(self.seed, conversation.id, "judge", self.name, question.id))
         return Request(self.prompt(conversation, question), sampling, pattern_of(options))
 

@@ -50,8 +50,11 @@ class Simulator:
         return (ChatMessage("system", character), *seen)
 
     def _read(self, reply: Reply) -> Spoken:
-        text, signals = re.subn(re.escape(self.end_signal), "", reply.text, flags=re.IGNORECASE)
-        return Spoken(text.strip(), signals > 0, reply.usage)
+        signal, text = re.compile(re.escape(self.end_signal), re.IGNORECASE), reply.text
+        # Again and again, because what stands around a removed signal can make another one.
+        while signal.search(text):
+            text = signal.sub("", text)
+        return Spoken(text.strip(), text != reply.text, reply.usage)
 
 
 def _seen_by_persona(message: Message) -> ChatMessage:

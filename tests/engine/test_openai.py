@@ -1,0 +1,450 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from vera_local.engine.openai import PAUSES, OpenAIEngine
+from vera_local.engine.profile import EngineOptions, Profile, PromptedRole, Role, Roles, Source, Template
+from vera_local.engine.seam import (
+    ChatMessage,
+    ContextOverflow,
+    Engine,
+    EngineDied,
+    EngineError,
+    Finish,
+    InvalidRequest,
+    Reply,
+    Request,
+    Sampling,
+    Usage,
+)
+from vera_local.errors import UserError
+
+URL = "http://gpu-box:8000/v1"
+SECRET = "sk-very-secret"
+MESSAGES = (ChatMessage("system", "be kind"), ChatMessage("user", "hello"))
+SAMPLING = Sampling(temperature=0.7, top_p=0.9, max_tokens=40, seed=123, repetition_penalty=1.1)
+PLAIN = Template(system_role=True, thinking="none")
+MODELS = {"data": [{"id": "org/own", "max_model_len": 1000}]}
+CHAT, COUNT, LIST = "/v1/chat/completions", "/tokenize", "/v1/models"
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+class Server(httpx.AsyncBaseTransport):
+    """Answers by path: what to send, or a handler; keeps the requests and whether its client was closed."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = {LIST: MODELS, COUNT: {"count": 10}, CHAT: completion()} | answers
+        self.requests: list[httpx.Request] = []
+        self.closed = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = self.answers[request.url.path]
+        if callable(answer):
+            answer = answer(request)
+        return answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+    def bodies(self, path: str) -> list[dict[str, Any]]:
+        return [json.loads(r.content) for r in self.requests if r.url.path == path]
+
+
+def completion(text: str | None = "good day", finish: str = "stop", **usage: Any) -> dict[str, Any]:
+    counted = {"prompt_tokens": 12, "completion_tokens": 3} | usage
+    return {"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": counted}
+
+
+def profile(template: Template = PLAIN, name: str = "own", hub: str = "org/own") -> Profile:
+    prompted = PromptedRole(temperature=0, top_p=1, max_tokens=10)
+    return Profile(
+        name=name,
+        title="Own",
+        licence="MIT",
+        weight_gb=1,
+        kv_bytes_per_token=1,
+        context=4096,
+        source=Source(hub=hub),
+        engine=EngineOptions(dtype="auto"),
+        template=template,
+        roles=Roles(simulator=prompted, chatbot=Role(temperature=0, top_p=1, max_tokens=10), judge=prompted),
+    )
+
+
+async def opened(server: Server, template: Template = PLAIN, key: str | None = None) -> OpenAIEngine:
+    return await OpenAIEngine.open(profile(template), URL, key, server)
+
+
+async def refusal(server: Server, key: str | None = None, url: str = URL) -> str:
+    """The sentence with which opening fails, which leaves nothing open behind it."""
+    with pytest.raises(UserError) as caught:
+        await OpenAIEngine.open(profile(), url, key, server)
+    told = str(caught.value)
+    assert "\n" not in told
+    assert server.closed or not server.requests
+    return told
+
+
+def status(code: int, text: str = "") -> Handler:
+    return lambda _: httpx.Response(code, text=text)
+
+
+def broken(error: Exception | type[BaseException]) -> Handler:
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise error
+
+    return fail
+
+
+def in_turn(*handlers: Any) -> Handler:
+    left = list(handlers)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        handler = left.pop(0) if len(left) > 1 else left[0]
+        return handler(request) if callable(handler) else httpx.Response(200, json=handler)
+
+    return answer
+
+
+@pytest.fixture(autouse=True)
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses are noted and not waited."""
+    pauses: list[float] = []
+    real = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+        await real(0)
+
+    monkeypatch.setattr("vera_local.engine.openai.asyncio.sleep", note)
+    return pauses
+
+
+async def test_free_text_is_asked_for_with_every_setting_stated() -> None:
+    server = Server()
+    engine: Engine = await opened(server)
+    assert await engine.generate(Request(MESSAGES, SAMPLING)) == Reply("good day", Finish.STOP, Usage(12, 0, 3))
+    assert server.bodies(CHAT) == [
+        {
+            "model": "org/own",
+            "messages": [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hello"}],
+            "temperature": 0.7,
+            "top_p": 0.9,
+            "max_tokens": 40,
+            "seed": 123,
+            "repetition_penalty": 1.1,
+            "top_k": 0,
+            "min_p": 0.0,
+        }
+    ]
+
+
+async def test_a_constraint_goes_as_structured_outputs() -> None:
+    server = Server()
+    await (await opened(server)).generate(Request(MESSAGES, SAMPLING, r"(No|Not\ Relevant)"))
+    assert server.bodies(CHAT)[0]["structured_outputs"] == {"regex": r"(No|Not\ Relevant)"}
+
+
+async def test_thinking_is_switched_off_where_prompts_are_answered_and_where_they_are_counted() -> None:
+    server = Server()
+    facts = Template(system_role=True, thinking="switch", thinking_switch="enable_thinking", reasoning_parser="qwen3")
+    engine = await opened(server, facts)
+    await engine.generate(Request(MESSAGES, SAMPLING))
+    assert await engine.count_tokens(MESSAGES) == 10
+    switched = [body["chat_template_kwargs"] for path in (CHAT, COUNT) for body in server.bodies(path)]
+    assert switched == [{"enable_thinking": False}] * 2
+
+
+async def test_the_system_text_is_folded_for_a_template_without_that_role() -> None:
+    server = Server()
+    engine = await opened(server, Template(system_role=False, thinking="none"))
+    await engine.generate(Request(MESSAGES, SAMPLING))
+    await engine.count_tokens(MESSAGES)
+    for path in (CHAT, COUNT):
+        assert server.bodies(path)[0]["messages"] == [{"role": "user", "content": "be kind\n\nhello"}]
+
+
+@pytest.mark.parametrize(
+    ("url", "models", "tokenize"),
+    [
+        ("http://gpu-box:8000/v1", "http://gpu-box:8000/v1/models", "http://gpu-box:8000/tokenize"),
+        ("http://gpu-box:8000/v1/", "http://gpu-box:8000/v1/models", "http://gpu-box:8000/tokenize"),
+        ("https://lab/vllm/v1", "https://lab/vllm/v1/models", "https://lab/vllm/tokenize"),
+    ],
+)
+async def test_tokens_are_counted_beside_v1(url: str, models: str, tokenize: str) -> None:
+    paths = {"/vllm/v1/models": MODELS, "/vllm/tokenize": {"count": 7}}
+    server = Server(**paths)
+    engine = await OpenAIEngine.open(profile(), url, None, server)
+    await engine.count_tokens(MESSAGES)
+    assert [str(r.url) for r in server.requests] == [models, tokenize]
+
+
+@pytest.mark.parametrize(
+    ("details", "cached"),
+    [
+        ({}, 0),
+        ({"prompt_tokens_details": None}, 0),
+        ({"prompt_tokens_details": {"cached_tokens": None}}, 0),
+        ({"prompt_tokens_details": {"cached_tokens": 8}}, 8),
+    ],
+)
+async def test_cached_tokens_are_counted_where_the_server_tells_them(details: dict[str, Any], cached: int) -> None:
+    reply = await (await opened(Server(**{CHAT: completion(**details)}))).generate(Request(MESSAGES, SAMPLING))
+    assert reply.usage == Usage(prompt=12, cached=cached, output=3)
+
+
+async def test_a_cut_answer_and_an_empty_one_are_replies() -> None:
+    server = Server(**{CHAT: in_turn(completion("cut", "length"), completion(None))})
+    engine = await opened(server)
+    assert (await engine.generate(Request(MESSAGES, SAMPLING))).finish is Finish.LENGTH
+    assert (await engine.generate(Request(MESSAGES, SAMPLING))).text == ""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        [],
+        completion(finish="content_filter"),
+        completion(prompt_tokens=None),
+        completion(prompt_tokens_details=["odd"]),
+        {"choices": [], "usage": {}},
+        {"choices": [{"message": {"content": ["a"]}, "finish_reason": "stop"}], "usage": completion()["usage"]},
+        {"choices": ["odd"], "usage": completion()["usage"]},
+        httpx.Response(200, text="<html>"),
+        httpx.Response(302, headers={"Location": "http://elsewhere/"}),
+    ],
+)
+async def test_an_answer_that_is_no_completion_fails_this_request_alone(answer: Any) -> None:
+    engine = await opened(Server(**{CHAT: answer}))
+    with pytest.raises(EngineError) as caught:
+        await engine.generate(Request(MESSAGES, SAMPLING))
+    assert not isinstance(caught.value, EngineDied)
+
+
+@pytest.mark.parametrize("count", [960, 961, 5000])
+async def test_a_refused_request_that_is_too_long_is_an_overflow(count: int) -> None:
+    engine = await opened(Server(**{CHAT: status(400, "too long"), COUNT: {"count": count}}))
+    with pytest.raises(EngineError) as caught:
+        await engine.generate(Request(MESSAGES, SAMPLING))
+    assert isinstance(caught.value, ContextOverflow) == (count + SAMPLING.max_tokens > 1000)
+    if isinstance(caught.value, ContextOverflow):
+        assert (caught.value.prompt_tokens, caught.value.context) == (count, 1000)
+
+
+@pytest.mark.parametrize("code", [400, 404, 422])
+async def test_any_other_refusal_is_told_and_not_tried_again(code: int) -> None:
+    server = Server(**{CHAT: status(code, "no such field")})
+    with pytest.raises(InvalidRequest, match=f"{code}: no such field"):
+        await (await opened(server)).generate(Request(MESSAGES, SAMPLING))
+    assert len(server.bodies(CHAT)) == 1
+
+
+@pytest.mark.parametrize("count", [status(404, "Not Found"), {"tokens": []}, {"count": "many"}])
+async def test_a_server_that_cannot_count_does_not_hide_why_it_refused(count: Any) -> None:
+    engine = await opened(Server(**{CHAT: status(400, "bad pattern"), COUNT: count}))
+    with pytest.raises(InvalidRequest, match="bad pattern"):
+        await engine.generate(Request(MESSAGES, SAMPLING))
+    with pytest.raises(EngineError):
+        await engine.count_tokens(MESSAGES)
+
+
+async def test_a_server_that_dies_while_it_counts_has_died() -> None:
+    engine = await opened(Server(**{CHAT: status(400, "too long"), COUNT: broken(httpx.ConnectError("gone"))}))
+    with pytest.raises(EngineDied):
+        await engine.generate(Request(MESSAGES, SAMPLING))
+
+
+async def test_label_reads_are_refused_without_asking() -> None:
+    server = Server()
+    engine = await opened(server)
+    with pytest.raises(InvalidRequest, match="label"):
+        await engine.generate(Request(MESSAGES, SAMPLING, labels=(1, 2)))
+    assert server.bodies(CHAT) == []
+
+
+FAULTS = [
+    status(500),
+    status(503),
+    status(429),
+    broken(httpx.ConnectError("")),
+    broken(httpx.ReadTimeout("slow")),
+    broken(httpx.RemoteProtocolError("closed")),
+    broken(httpx.DecodingError("garbled")),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_passing_fault_is_tried_again_with_the_same_request(fault: Handler, waited: list[float]) -> None:
+    server = Server(**{CHAT: in_turn(fault, fault, completion())})
+    reply = await (await opened(server)).generate(Request(MESSAGES, SAMPLING))
+    assert reply.text == "good day"
+    first, *others = server.bodies(CHAT)
+    assert others == [first, first]
+    assert waited == list(PAUSES[:2])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_fault_that_stays_means_that_the_engine_died(fault: Handler, waited: list[float]) -> None:
+    server = Server(**{CHAT: fault})
+    with pytest.raises(EngineDied, match=re.escape("http://gpu-box:8000/v1/ no longer answers")) as caught:
+        await (await opened(server)).generate(Request(MESSAGES, SAMPLING))
+    assert len(server.bodies(CHAT)) == 1 + len(PAUSES)
+    assert waited == list(PAUSES)
+    assert "()" not in str(caught.value)
+
+
+async def test_the_served_model_is_found_by_name_or_repository_and_its_context_is_taken() -> None:
+    for name in ("own", "org/own"):
+        served = {"data": [{"id": "other"}, {"id": name, "max_model_len": 777}]}
+        server = Server(**{LIST: served})
+        engine = await opened(server)
+        await engine.generate(Request(MESSAGES, SAMPLING))
+        assert engine.limits.context == 777
+        assert server.bodies(CHAT)[0]["model"] == name
+
+
+async def test_without_a_stated_context_the_profile_s_holds() -> None:
+    assert (await opened(Server(**{LIST: {"data": [{"id": "own"}]}}))).limits.context == 4096
+
+
+@pytest.mark.parametrize(
+    ("listing", "told"),
+    [
+        (broken(httpx.ConnectError("refused")), r"no server answers at .* \(refused\); start it"),
+        (broken(httpx.ConnectTimeout("")), r"no server answers at .* \(ConnectTimeout\); start it"),
+        (status(404, "nothing here"), "no OpenAI-compatible server .* usually ends in /v1"),
+        (status(200, "<html>"), "no OpenAI-compatible server"),
+        ([1, 2], "no OpenAI-compatible server"),
+        ({"models": []}, "no OpenAI-compatible server"),
+        ({"data": [{"name": "own"}]}, "no OpenAI-compatible server"),
+        ({"data": ["own"]}, "no OpenAI-compatible server"),
+        ({"data": None}, "no OpenAI-compatible server"),
+        ({"data": [{"id": "own", "max_model_len": "long"}]}, "no OpenAI-compatible server"),
+        (status(401), "refuses access"),
+        (status(403), "refuses access"),
+        (status(503), "not ready"),
+        ({"data": []}, "serves no model"),
+        ({"data": [{"id": "a"}, {"id": "b"}]}, "serves a, b, not own"),
+    ],
+)
+async def test_a_server_that_cannot_be_used_is_told_in_one_sentence(listing: Any, told: str) -> None:
+    server = Server(**{LIST: listing})
+    assert re.search(told, await refusal(server))
+    assert server.closed
+
+
+async def test_stopping_while_it_opens_closes_the_client() -> None:
+    server = Server(**{LIST: broken(asyncio.CancelledError)})
+    with pytest.raises(asyncio.CancelledError):
+        await opened(server)
+    assert server.closed
+
+
+async def test_closing_the_engine_closes_the_client() -> None:
+    server = Server()
+    engine = await opened(server)
+    assert not server.closed
+    await engine.aclose()
+    assert server.closed
+
+
+@pytest.mark.parametrize("url", ["http://gpu-box:port/v1", "http://[::/v1"])
+async def test_a_url_that_is_none_is_told(url: str) -> None:
+    assert "is no URL" in await refusal(Server(), url=url)
+
+
+async def test_the_key_is_sent_with_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_KEY", f"{SECRET}\n")
+    server = Server()
+    engine = await opened(server, key="LAB_KEY")
+    await engine.generate(Request(MESSAGES, SAMPLING))
+    await engine.count_tokens(MESSAGES)
+    assert [r.headers["Authorization"] for r in server.requests] == [f"Bearer {SECRET}"] * 3
+
+
+async def test_no_key_is_sent_where_none_is_named() -> None:
+    server = Server()
+    await opened(server)
+    assert "Authorization" not in server.requests[0].headers
+
+
+@pytest.mark.parametrize("value", [None, "", " \n"])
+async def test_an_empty_key_variable_is_told(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    monkeypatch.delenv("LAB_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv("LAB_KEY", value)
+    server = Server()
+    assert "LAB_KEY is empty" in await refusal(server, "LAB_KEY")
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("value", [f"{SECRET}\nX: y", f"{SECRET}é", f"{SECRET}\x7f"])
+async def test_a_key_that_no_header_can_carry_is_told_without_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("LAB_KEY", value)
+    told = await refusal(Server(), "LAB_KEY")
+    assert "LAB_KEY" in told and SECRET not in told
+
+
+@pytest.mark.parametrize("listing", [status(401), status(404), broken(httpx.ConnectError("refused")), {"data": []}])
+async def test_the_key_is_in_no_sentence_about_opening(monkeypatch: pytest.MonkeyPatch, listing: Any) -> None:
+    monkeypatch.setenv("LAB_KEY", SECRET)
+    assert SECRET not in await refusal(Server(**{LIST: listing}), "LAB_KEY")
+
+
+@pytest.mark.parametrize("fault", [status(400, "bad"), status(500), broken(httpx.ReadError("gone")), status(200, "?")])
+async def test_the_key_is_in_no_error_of_a_request(monkeypatch: pytest.MonkeyPatch, fault: Handler) -> None:
+    monkeypatch.setenv("LAB_KEY", SECRET)
+    engine = await opened(Server(**{CHAT: fault}), key="LAB_KEY")
+    with pytest.raises(EngineError) as caught:
+        await engine.generate(Request(MESSAGES, SAMPLING))
+    assert SECRET not in str(caught.value)
+
+
+async def test_a_key_that_is_refused_later_is_not_repeated_from_the_server_s_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LAB_KEY", SECRET)
+    engine = await opened(Server(**{CHAT: status(401, f"wrong key {SECRET}")}), key="LAB_KEY")
+    with pytest.raises(InvalidRequest, match="401") as caught:
+        await engine.generate(Request(MESSAGES, SAMPLING))
+    assert SECRET not in str(caught.value)
+
+
+async def test_nothing_listens_on_the_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(UserError, match=f"no server answers at http://127.0.0.1:{port}/v1"):
+        await OpenAIEngine.open(profile(), f"http://127.0.0.1:{port}/v1")
+
+
+async def test_conversations_go_to_the_named_server_and_to_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    server = await asyncio.start_server(_list_models, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        engine = await OpenAIEngine.open(profile(), f"http://127.0.0.1:{port}/v1")
+        assert engine.limits.context == 1000
+        await engine.aclose()
+
+
+async def _list_models(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    body = json.dumps(MODELS).encode()
+    writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    await writer.drain()
+    writer.close()

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vera_local.bundle import Persona, Template
+from vera_local.chatbot import LocalChatbot
+from vera_local.conversation import Conversation, Ending, Message, Speaker
+from vera_local.engine.fake import FakeEngine, Handler
+from vera_local.engine.seam import ContextOverflow, Draw, EngineDied, EngineError, InvalidRequest, Request, Usage
+from vera_local.simulate import Ended, Setting, Simulator, converse
+from vera_local.simulate.converse import TRIES
+
+SIGNAL = "<END OF CHAT>"
+DRAW = Draw(temperature=0.8, top_p=0.9, max_tokens=50)
+ANN = Persona("Ann", "Low", {"Name": "Ann"})
+NEW = Conversation("Ann-1", "Ann", 1)
+
+
+@dataclass
+class Stage:
+    """Two engines that play the two sides, and what was recorded."""
+
+    persona: Handler
+    chatbot: Handler
+    turns: int = 6
+    seed: int = 0
+    recorded: list[tuple[int, Message, Usage]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.simulator_engine, self.chatbot_engine = FakeEngine(self.persona), FakeEngine(self.chatbot)
+        simulator = Simulator(self.simulator_engine, DRAW, Template("You are {Name}."), "Begin.", "Stay.", SIGNAL)
+        self.setting = Setting(simulator, LocalChatbot(self.chatbot_engine, DRAW, "Help."), self.turns, self.seed)
+
+    async def play(self, so_far: Conversation = NEW, persona: Persona = ANN) -> Ended:
+        return await converse(self.setting, persona, so_far, lambda *what: self.recorded.append(what))
+
+    @property
+    def requests(self) -> list[Request]:
+        return [*self.simulator_engine.requests, *self.chatbot_engine.requests]
+
+
+def lines(*texts: str) -> Handler:
+    """Says these in turn, and the last one for ever."""
+    left = list(texts)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+def failing(error: EngineError, after: int = 0) -> Handler:
+    asked = 0
+
+    def answer(_: Request) -> str:
+        nonlocal asked
+        asked += 1
+        if asked > after:
+            raise error
+        return "well"
+
+    return answer
+
+
+def by_seed(request: Request) -> str:
+    """A text that depends on all that a model would depend on."""
+    return f"{request.sampling.seed} after {sum(len(m.content) for m in request.messages)}"
+
+
+def said(*texts: str) -> tuple[Message, ...]:
+    return tuple(Message((Speaker.PERSONA, Speaker.CHATBOT)[i % 2], text) for i, text in enumerate(texts))
+
+
+async def test_the_persona_begins_and_the_chatbot_ends() -> None:
+    stage = Stage(lines("p1", "p2", "p3"), lines("c1", "c2", "c3"))
+    ended = await stage.play()
+    assert ended == Ended(replace(NEW, messages=said("p1", "c1", "p2", "c2", "p3", "c3"), ending=Ending.TURNS))
+    assert ended.conversation.messages[-1].speaker is Speaker.CHATBOT
+
+
+@given(st.integers(min_value=1, max_value=8).map(lambda pairs: 2 * pairs))
+def test_each_turn_is_recorded_once_in_order_with_its_cost(turns: int) -> None:
+    stage = Stage(by_seed, by_seed, turns)
+    ended = asyncio.run(stage.play())
+    assert [turn for turn, _, _ in stage.recorded] == list(range(1, turns + 1))
+    assert tuple(message for _, message, _ in stage.recorded) == ended.conversation.messages
+    assert all(usage.output == 3 and usage.prompt > 0 for _, _, usage in stage.recorded)
+    assert len(stage.requests) == turns
+
+
+async def test_a_message_is_recorded_before_the_next_one_is_asked_for() -> None:
+    recorded_when_asked: list[int] = []
+
+    def note(_: Request) -> str:
+        recorded_when_asked.append(len(stage.recorded))
+        return "well"
+
+    stage = Stage(note, note)
+    await stage.play()
+    assert recorded_when_asked == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("last", ["bye <END OF CHAT>", "<end of chat> bye", "b<End of Chat>ye"])
+async def test_the_persona_leaves_and_its_last_words_stay(last: str) -> None:
+    stage = Stage(lines("p1", last), lines("c1"))
+    ended = await stage.play()
+    assert ended == Ended(replace(NEW, messages=said("p1", "c1", "bye"), ending=Ending.PERSONA))
+    assert [turn for turn, _, _ in stage.recorded] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("last", [SIGNAL, f"  {SIGNAL}\n", SIGNAL.lower() * 2])
+async def test_a_signal_alone_leaves_no_message(last: str) -> None:
+    stage = Stage(lines("p1", last), lines("c1"))
+    assert await stage.play() == Ended(replace(NEW, messages=said("p1", "c1"), ending=Ending.PERSONA))
+    assert len(stage.recorded) == 2
+
+
+async def test_a_persona_that_leaves_at_once_leaves_nothing_to_judge() -> None:
+    ended = await Stage(lines(SIGNAL), lines("c1")).play()
+    assert ended.conversation.ending is Ending.PERSONA
+    assert not ended.conversation.judgeable
+
+
+async def test_the_chatbot_cannot_end_it_and_its_words_stay_as_they_are() -> None:
+    ended = await Stage(lines("p"), lines(f" {SIGNAL} ", SIGNAL)).play()
+    assert ended.conversation.ending is Ending.TURNS
+    assert ended.conversation.messages == said("p", f" {SIGNAL} ", "p", SIGNAL, "p", SIGNAL)
+
+
+async def test_an_empty_reply_of_the_chatbot_is_kept() -> None:
+    stage = Stage(lines("p"), lines(""))
+    ended = await stage.play()
+    assert ended.conversation.messages == said("p", "", "p", "", "p", "")
+    assert len(stage.recorded) == 6
+
+
+async def test_an_empty_message_of_the_persona_is_asked_for_again_with_another_seed() -> None:
+    stage = Stage(lines("", " \n", "p1", "p2"), lines("c"), turns=4)
+    ended = await stage.play()
+    assert ended.conversation.messages == said("p1", "c", "p2", "c")
+    first, second, third, _ = stage.simulator_engine.requests
+    assert first.messages == second.messages == third.messages
+    assert len({first.sampling.seed, second.sampling.seed, third.sampling.seed}) == 3
+    assert stage.recorded[0][2] == Usage(prompt=3 * await stage.simulator_engine.count_tokens(first.messages), output=1)
+
+
+async def test_a_persona_that_stays_silent_ends_it() -> None:
+    stage = Stage(lines("p1", ""), lines("c1"))
+    ended = await stage.play()
+    assert ended.conversation == replace(NEW, messages=said("p1", "c1"), ending=Ending.SIMULATOR)
+    assert "turn 3" in ended.detail
+    seeds = {request.sampling.seed for request in stage.simulator_engine.requests}
+    assert len(seeds) == len(stage.simulator_engine.requests) == 1 + TRIES
+
+
+SIDES: list[Callable[[Handler], Stage]] = [
+    lambda failing: Stage(failing, lines("c")),
+    lambda failing: Stage(lines("p"), failing),
+]
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(
+    ("error", "ending"),
+    [
+        (ContextOverflow(5000, 4096), Ending.OVERFLOW),
+        (InvalidRequest("bad"), Ending.ERROR),
+        (EngineError("odd"), Ending.ERROR),
+    ],
+)
+async def test_a_failure_ends_this_conversation_and_what_was_said_stays(
+    side: Callable[[Handler], Stage], error: EngineError, ending: Ending
+) -> None:
+    stage = side(failing(error, after=1))
+    ended = await stage.play()
+    assert ended.conversation.ending is ending
+    assert ended.detail == str(error)
+    assert ended.conversation.messages == tuple(message for _, message, _ in stage.recorded)
+    assert len(ended.conversation.messages) in (2, 3)
+    assert not ended.conversation.judgeable
+
+
+@pytest.mark.parametrize("side", SIDES)
+async def test_a_dead_engine_is_told_on_and_what_was_said_is_recorded(side: Callable[[Handler], Stage]) -> None:
+    stage = side(failing(EngineDied("gone"), after=1))
+    with pytest.raises(EngineDied):
+        await stage.play()
+    assert len(stage.recorded) in (2, 3)
+
+
+def uninterrupted(seed: int, persona: Handler = by_seed) -> tuple[Stage, Conversation]:
+    stage = Stage(persona, by_seed, turns=8, seed=seed)
+    return stage, asyncio.run(stage.play()).conversation
+
+
+def often_silent(request: Request) -> str:
+    return by_seed(request) if request.sampling.seed % 2 else ""
+
+
+@given(st.integers(0, 50), st.integers(0, 8), st.sampled_from([by_seed, often_silent]))
+def test_going_on_asks_only_for_what_is_missing_and_comes_to_the_same_end(
+    seed: int, held: int, persona: Handler
+) -> None:
+    whole, expected = uninterrupted(seed, persona)
+    held = min(held, len(expected.messages))
+    again = Stage(persona, by_seed, turns=8, seed=seed)
+    ended = asyncio.run(again.play(replace(NEW, messages=expected.messages[:held])))
+    assert ended.conversation == expected
+    assert [turn for turn, _, _ in again.recorded] == list(range(held + 1, len(expected.messages) + 1))
+    for now, before in (
+        (again.simulator_engine.requests, whole.simulator_engine.requests),
+        (again.chatbot_engine.requests, whole.chatbot_engine.requests),
+    ):
+        assert now == before[len(before) - len(now) :]
+
+
+def test_a_history_that_is_complete_ends_without_a_question() -> None:
+    _, expected = uninterrupted(3)
+    stage = Stage(by_seed, by_seed, turns=8, seed=3)
+    assert asyncio.run(stage.play(replace(expected, ending=None))).conversation == expected
+    assert stage.requests == []
+
+
+async def test_every_request_of_a_run_has_a_seed_of_its_own() -> None:
+    stage = Stage(often_silent, by_seed, turns=8)
+    people = [Persona(name, "Low", {"Name": name}) for name in ("Ann", "Bob", "Cy")]
+    held = [(p, Conversation(f"{p.name}-{i}", p.name, i)) for p in people for i in (1, 2)]
+    await asyncio.gather(*(stage.play(conversation, persona) for persona, conversation in held))
+    seeds = [request.sampling.seed for request in stage.requests]
+    assert len(seeds) > 6 * 8
+    assert len(set(seeds)) == len(seeds)
+
+
+def test_another_run_seed_gives_another_conversation() -> None:
+    assert uninterrupted(1)[1] != uninterrupted(2)[1]
+    assert uninterrupted(1)[1] == uninterrupted(1)[1]
