@@ -13,7 +13,7 @@ def main() -> None:
     go_offline()
     os.umask(0o077)
     from vera_local.cli.app import app
-    from vera_local.cli.interrupt import INTERRUPTED, Interrupted
+    from vera_local.cli.interrupt import Interrupted, leave
     from vera_local.engine.seam import EngineError
     from vera_local.errors import UserError
 
@@ -24,7 +24,7 @@ def main() -> None:
     except EngineError as error:
         _end(f"{error}; what was finished is kept, and the same command goes on from there", 1)
     except Interrupted as farewell:
-        _end(str(farewell), INTERRUPTED)
+        leave(str(farewell))
 
 
 def _end(sentence: str, code: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vera_local.engine.grammar import pattern_of
-from vera_local.engine.seam import ChatMessage, Engine, EngineError, Request, Sampling
+from vera_local.engine.seam import ChatMessage, Engine, EngineDied, EngineError, Request, Sampling
 from vera_local.errors import UserError
 
 OPTIONS = ("zq-17 amber", "zq-42 basalt")
@@ -17,6 +17,8 @@ async def probe_constraint(engine: Engine, name: str) -> None:
     sampling = Sampling(temperature=0.0, top_p=1.0, max_tokens=32, seed=0)
     try:
         reply = await engine.generate(Request(QUESTION, sampling, pattern_of(OPTIONS)))
+    except EngineDied:
+        raise
     except EngineError as error:
         raise UserError(f"{name}: the engine refuses constrained answers ({error}); a judge needs them") from error
     if reply.text not in OPTIONS:

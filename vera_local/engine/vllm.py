@@ -147,7 +147,7 @@ def _start(profile: Profile, folder: Path, log: Path, memory_share: float | None
     arguments = _arguments(profile, folder, memory_share, on_cpu=current_platform.is_cpu())
     try:
         return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
-    except (RuntimeError, ValueError, OSError, TypeError) as error:
+    except Exception as error:
         first = str(error).strip().splitlines()
         reason = first[0][:200] if first else type(error).__name__
         raise UserError(f"{profile.name}: vLLM could not start ({reason}); the whole reason is in {log}") from error

@@ -29,11 +29,16 @@ class RoleConfig(BaseModel):
     key_env: str | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
-    max_tokens: int | None = Field(default=None, ge=1)
     repetition_penalty: float | None = Field(default=None, ge=1, le=2)
 
 
-class ChatbotConfig(RoleConfig):
+class SpeakerConfig(RoleConfig):
+    """A role that writes messages, of at most `max_tokens`; a judge writes as much as its options need."""
+
+    max_tokens: int | None = Field(default=None, ge=1)
+
+
+class ChatbotConfig(SpeakerConfig):
     """The chatbot under test; `system_prompt` is a text file that replaces the bundle's."""
 
     system_prompt: Path | None = None
@@ -58,6 +63,7 @@ def _persona_choice(value: Any) -> Any:
 
 
 Role = Annotated[RoleConfig, BeforeValidator(_role_table)]
+Speaker = Annotated[SpeakerConfig, BeforeValidator(_role_table)]
 Chatbot = Annotated[ChatbotConfig, BeforeValidator(_role_table)]
 Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
 
@@ -73,9 +79,12 @@ class RunConfig(BaseModel):
     turns: int | None = Field(default=None, ge=1)
     repeats: int = Field(default=1, ge=1)
     seed: int = Field(default=0, ge=0)
-    simulator: Role = RoleConfig(model=EMBEDDED)
+    simulator: Speaker = SpeakerConfig(model=EMBEDDED)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
     judge: Role = RoleConfig(model=EMBEDDED)
+
+
+ROLES: dict[str, type[RoleConfig]] = {"simulator": SpeakerConfig, "chatbot": ChatbotConfig, "judge": RoleConfig}
 
 
 def load_config(file: Path | None, flags: Mapping[str, Any]) -> RunConfig:
@@ -110,7 +119,7 @@ def _sentence(error: ValidationError, file: Path | None, given: Mapping[str, Any
     key = ".".join(part for part in place if part not in ("int", "list[str]"))
     where = f"--{top.replace('_', '-')} {given[top]}" if top in given else f"{file}: key {key}"
     if found["type"] == "extra_forbidden":
-        known = RunConfig if len(place) == 1 else ChatbotConfig if top == "chatbot" else RoleConfig
+        known = RunConfig if len(place) == 1 else ROLES.get(top, RoleConfig)
         return f"{where}: unknown key; known ones are {', '.join(known.model_fields)}"
     if found["type"] == "missing":
         return f"{where}: missing, add it"

@@ -13,7 +13,7 @@ from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
 from vera_local.report.files import write_results, write_transcripts
 from vera_local.run import manifest
-from vera_local.run.host import Host, Opener
+from vera_local.run.host import Host, Opener, Opening, key_of
 from vera_local.run.judging import judge_stage
 from vera_local.run.lock import locked
 from vera_local.run.plan import Plan, Player
@@ -41,6 +41,7 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
     Raises UserError where the folder holds another run, EngineDied where an engine is lost; both leave all that was
     finished in the folder.
     """
+    await _preflight(plan, opener, judge=judge)
     manifest.prepare_folder(plan.out)
     with locked(plan.out):
         manifest.enter(plan)
@@ -60,6 +61,19 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
         with Store.open(plan.out) as store:
             await _stages(plan, store, opener, watcher, simulate=False, judge=True)
             return publish(plan.out, plan.bundle, store)
+
+
+async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
+    """Find every model before anything is written; servers are asked only for a run that is yet to begin."""
+    manifest.identity(plan)
+    if judge:
+        manifest.judge_identity(plan)
+    if manifest.read(plan.out) is not None:
+        return
+    players = (plan.simulator, plan.chatbot, plan.judge) if judge else (plan.simulator, plan.chatbot)
+    for player in {key_of(p): p for p in players if p.url is not None}.values():
+        engine = await opener(Opening(player, None))
+        await engine.aclose()
 
 
 async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool) -> None:

@@ -39,6 +39,11 @@ def identity(plan: Plan) -> dict[str, Any]:
     }
 
 
+def judge_identity(plan: Plan) -> dict[str, Any]:
+    """All that decides what the plan's judge answers."""
+    return _player(plan.judge)
+
+
 def fingerprint(parts: Mapping[str, Any]) -> str:
     """A sha256, in hexadecimal, of an identity."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -69,7 +74,7 @@ def read(folder: Path) -> dict[str, Any] | None:
     file = folder / NAME
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: this is no manifest of a run ({error}); name another output folder") from None
@@ -96,7 +101,7 @@ def enter_judge(plan: Plan, *, further: bool) -> None:
     assert manifest is not None
     check_bundle(plan.out, manifest, plan.bundle)
     name, judges = plan.judge.profile.name, manifest["judges"]
-    wanted = _player(plan.judge)
+    wanted = judge_identity(plan)
     if name in judges:
         _compare(plan.out, judges[name], wanted, f"judge {name}: ")
         return

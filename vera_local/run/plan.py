@@ -85,8 +85,14 @@ def _player(role: RoleConfig, name: str) -> Player:
     profile = find_profile(role.model) if role.url is None else _served(role.model)
     shipped: Role = getattr(profile.roles, name)
     names = ("temperature", "top_p", "max_tokens", "repetition_penalty")
-    draw = Draw(*(getattr(shipped, n) if (own := getattr(role, n)) is None else own for n in names))
-    if profile.template.thinking == "always" and role.url is None and not profile.template.answer_prefix:
+    draw = Draw(*(getattr(shipped, n) if (own := getattr(role, n, None)) is None else own for n in names))
+    reasons = profile.template.thinking == "always"
+    if reasons and role.url is not None and name == "judge":
+        raise UserError(
+            f"judge: {profile.name} behind a server reasons before every answer, which cannot be read yet; "
+            "host it here or choose another model"
+        )
+    if reasons and role.url is None and not profile.template.answer_prefix:
         raise UserError(
             f"{name}: {profile.name} reasons before every answer and its profile has no template.answer_prefix that "
             "begins the answer; add it or choose another model"

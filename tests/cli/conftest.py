@@ -1,0 +1,64 @@
+"""The command line, in this process on a fake engine and as a process of its own."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from vera_local.cli import main
+from vera_local.engine.fake import FakeEngine
+from vera_local.engine.seam import Engine, Request
+from vera_local.run import Opener, Opening, manifest
+
+Command = Callable[..., int]
+Process = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def answer(request: Request) -> str:
+    """A message, or an option, from the request's own seed."""
+    draw = random.Random(request.sampling.seed)
+    if request.pattern is None:
+        return f"message {draw.random()}"
+    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run `vera-local` with these arguments in this process on a fake engine; gives the exit code."""
+
+    def fake(log: Path) -> Opener:
+        async def open_engine(opening: Opening) -> Engine:
+            return FakeEngine(answer)
+
+        return open_engine
+
+    monkeypatch.setattr("vera_local.cli.app.opener", fake)
+    monkeypatch.setattr("vera_local.cli.doctor.opener", fake)
+    monkeypatch.setattr(manifest, "locate", lambda profile: Path("/nowhere"))
+    monkeypatch.setattr(manifest, "model_digests", lambda folder: {})
+
+    def run(*arguments: str | Path) -> int:
+        monkeypatch.setattr(sys, "argv", ["vera-local", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    return run
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Process:
+    """Run `vera-local` with these arguments as a process in an empty folder."""
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        program = Path(sys.executable).with_name("vera-local")
+        return subprocess.run(
+            [program, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    return run

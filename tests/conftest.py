@@ -1,0 +1,29 @@
+"""The embedded model on the real vLLM engine, started once for all tests that need it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+if TYPE_CHECKING:
+    from vera_local.engine.vllm import VllmEngine
+
+EMBEDDED = "smollm2-135m-instruct"
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def vllm_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[VllmEngine]:
+    """Tests that use it run in the session's event loop, to which vLLM's output belongs."""
+    from vera_local.engine.profile import find_profile
+    from vera_local.engine.source import locate
+    from vera_local.engine.vllm import VllmEngine
+
+    profile = find_profile(EMBEDDED)
+    log: Path = tmp_path_factory.mktemp("vllm") / "engine.log"
+    engine = VllmEngine.open(profile, locate(profile), log)
+    yield engine
+    await engine.aclose()

@@ -1,0 +1,50 @@
+"""A whole run on a fake engine in a process of its own, to be killed: killable.py FOLDER LOG.
+
+Every request that reaches the engine is written to LOG, as its seed, before it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import random
+import sys
+from pathlib import Path
+from unittest import mock
+
+from rich.console import Console
+
+from vera_local.engine.fake import FakeEngine
+from vera_local.engine.seam import Engine, Request
+from vera_local.run import Opening, Watcher, load_config, make_plan, manifest, run
+
+FLAGS = {"personas": 4, "turns": 6, "seed": 7}
+PAUSE = 0.004
+
+
+def options(request: Request) -> list[str]:
+    """The option texts of a constrained request."""
+    assert request.pattern is not None
+    return [o.replace("\\", "") for o in request.pattern.strip("()$").split("|")]
+
+
+def main(folder: Path, log: Path) -> None:
+    """Run until done or killed."""
+    asked = log.open("a", buffering=1)
+
+    async def handler(request: Request) -> str:
+        asked.write(f"{request.sampling.seed}\n")
+        draw = random.Random(request.sampling.seed)
+        await asyncio.sleep(PAUSE * draw.random() * 2)
+        return f"message {draw.random()}" if request.pattern is None else draw.choice(options(request))
+
+    async def opener(opening: Opening) -> Engine:
+        return FakeEngine(handler)
+
+    plan = make_plan(load_config(None, FLAGS | {"out": folder}))
+    with mock.patch.multiple(manifest, locate=lambda profile: folder, model_digests=lambda path: {}):
+        asyncio.run(run(plan, opener, Watcher(Console(file=io.StringIO()))))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,86 @@
+"""File and flags make one config; what is wrong is named in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vera_local.errors import UserError
+from vera_local.run import RunConfig, load_config
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "run.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_flags_win_over_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path, 'turns = 10\nseed = 3\njudge = "a"\n')
+    config = load_config(file, {"turns": "6", "judge": "b", "seed": None})
+    assert (config.turns, config.seed, config.judge.model) == (6, 3, "b")
+
+
+def test_a_role_is_a_name_a_name_at_a_server_or_a_table(tmp_path: Path) -> None:
+    file = write(tmp_path, 'simulator = "m@https://host/v1"\n[chatbot]\nmodel = "/x@y/z"\ntemperature = 0.2\n')
+    config = load_config(file, {"judge": "judge"})
+    assert (config.simulator.model, config.simulator.url) == ("m", "https://host/v1")
+    assert (config.chatbot.model, config.chatbot.url, config.chatbot.temperature) == ("/x@y/z", None, 0.2)
+
+
+@pytest.mark.parametrize(("given", "read"), [("7", 7), ("An", ["An"]), ("An, Bo", ["An", "Bo"]), (["An"], ["An"])])
+def test_personas_are_a_number_or_names(given: Any, read: int | list[str]) -> None:
+    assert load_config(None, {"personas": given}).personas == read
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("turns = = 3", r"run\.toml: this is not valid TOML: .*line 1"),
+        ("turnz = 3", r"run\.toml: key turnz: unknown key; known ones are bundle, out, personas, turns"),
+        ("turns = 0", r"run\.toml: key turns: must be at least 1$"),
+        ('seed = "many"', r"run\.toml: key seed: must be a whole number$"),
+        (
+            'judge = {model = "m", temprature = 1}',
+            r"key judge\.temprature: unknown key; known ones are model",
+        ),
+        ("judge = {}", r"run\.toml: key judge\.model: missing, add it$"),
+        ('judge = {model = "m", url = "host"}', r"run\.toml: key judge\.url: must begin with http:// or https://$"),
+        ('chatbot = {model = "m", system = "x"}', r"key chatbot\.system: unknown key; .*system_prompt"),
+        ("personas = [1, 2]", r"run\.toml: key personas"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence) as caught:
+        load_config(write(tmp_path, text), {})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"turns": "0"}, r"^--turns 0: must be at least 1$"),
+        ({"turns": "six"}, r"^--turns six: must be a whole number$"),
+        ({"repeats": "0"}, r"^--repeats 0: must be at least 1$"),
+        ({"seed": "-1"}, r"^--seed -1: must be at least 0$"),
+        ({"seed": "1.5"}, r"^--seed 1\.5: must be a whole number$"),
+    ],
+)
+def test_what_is_wrong_in_a_flag_is_named(flags: dict[str, str], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        load_config(None, flags)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"absent\.toml: the config cannot be read \(No such file or directory\)"):
+        load_config(tmp_path / "absent.toml", {})
+    (tmp_path / "latin.toml").write_bytes(b'bundle = "\xe9"')
+    with pytest.raises(UserError, match=r"latin\.toml: this is not a text file in UTF-8"):
+        load_config(tmp_path / "latin.toml", {})
+
+
+def test_a_config_survives_the_manifest() -> None:
+    config = load_config(None, {"personas": "Ann,Bo", "judge": "m@http://h/v1", "out": Path("x")})
+    assert RunConfig.model_validate(config.model_dump(mode="json")) == config

@@ -1,0 +1,337 @@
+"""Whole runs on fake engines: what is asked, kept, continued, refused and written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from vera_local.conversation import Ending
+from vera_local.engine.seam import ContextOverflow, EngineDied, EngineError, Finish, Limits, Reply, Request, Usage
+from vera_local.errors import UserError
+from vera_local.run import Plan, Watcher, judge_run, run, score_run
+from vera_local.run.lock import locked
+from vera_local.run.manifest import NAME as MANIFEST
+from vera_local.run.store import NAME, Store
+
+MakePlan = Callable[..., Plan]
+Answering = Callable[..., Any]
+
+
+def rows(folder: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(folder / NAME)) as db:
+        return db.execute(query).fetchall()
+
+
+def at_random(request: Request) -> str:
+    """What a model would do, from the request's own seed alone."""
+    draw = random.Random(request.sampling.seed)
+    if request.pattern is None:
+        return f"message {draw.random()}"
+    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
+
+
+async def test_a_run_leaves_everything_behind(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan, opener = make(), answering(at_random)
+    outcome = await run(plan, opener, watcher)
+    assert len(opener.engines) == 1, "one model in three roles is loaded once"
+    assert opener.engines[0].closed
+    assert [c.ending for c in outcome.conversations] == [Ending.TURNS] * 4
+    assert all(len(c.messages) == 4 and c.messages[-1].speaker == "chatbot" for c in outcome.conversations)
+    scores = outcome.scores["smollm2-135m-instruct"]
+    assert scores.conversations == 4
+    assert sum(t.total for t in scores.dimensions.values()) == 4 * 5
+    assert {f.name for f in plan.out.iterdir()} >= {
+        NAME, MANIFEST, "results.csv", "results.parquet", "scores.json", "conversations.jsonl",
+    }  # fmt: skip
+    assert stat.S_IMODE(plan.out.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(f.stat().st_mode) for f in plan.out.iterdir()} == {0o600}
+
+
+async def test_every_request_has_its_own_seed_and_states_its_sampling(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    opener = answering(at_random)
+    await run(make(repeats=2), opener, watcher)
+    seeds = Counter(r.sampling.seed for r in opener.requests if "capital of France" not in r.messages[0].content)
+    assert set(seeds.values()) == {1}
+
+
+async def test_the_same_seed_gives_the_same_run_and_another_one_another(
+    tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    async def shuffled(request: Request) -> str:
+        for _ in range(random.randrange(5)):
+            await asyncio.sleep(0)
+        return at_random(request)
+
+    texts = []
+    for number, (seed, handler) in enumerate([(1, at_random), (1, shuffled), (2, at_random)]):
+        plan = make(out=tmp_path / str(number), seed=seed)
+        await run(plan, answering(handler), watcher)
+        texts.append((plan.out / "conversations.jsonl").read_bytes() + (plan.out / "results.csv").read_bytes())
+    assert texts[0] == texts[1] != texts[2]
+
+
+async def test_a_finished_run_asks_nothing_again(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan = make()
+    first = await run(plan, answering(at_random), watcher)
+    opener = answering(at_random)
+    assert await run(plan, opener, watcher) == first
+    assert opener.engines == []
+
+
+@pytest.mark.parametrize("breaks", [1, 5, 17, 19])
+async def test_a_lost_engine_leaves_what_was_finished(
+    tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher, breaks: int
+) -> None:
+    plan, left = make(), breaks
+
+    def breaking(request: Request) -> str:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise EngineDied("gone")
+        return at_random(request)
+
+    with pytest.raises(EngineDied, match="gone"):
+        await run(plan, answering(breaking), watcher)
+    before = len(rows(plan.out, "select 1 from messages")) + len(rows(plan.out, "select 1 from verdicts"))
+    assert before >= min(breaks, 16) - 1
+    await run(plan, answering(at_random), watcher)
+    undisturbed = make(out=tmp_path / "undisturbed")
+    await run(undisturbed, answering(at_random), watcher)
+    for name in ("conversations.jsonl", "results.csv", "scores.json"):
+        assert (plan.out / name).read_bytes() == (undisturbed.out / name).read_bytes()
+
+
+async def test_a_conversation_that_outgrows_the_context_is_marked_and_the_run_goes_on(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    def handler(request: Request) -> str:
+        name_of_one = plan.personas[0].fields["Background"]
+        if request.pattern is None and name_of_one in request.messages[0].content and len(request.messages) > 2:
+            raise ContextOverflow(9000, 8192)
+        return at_random(request)
+
+    plan = make()
+    outcome = await run(plan, answering(handler), watcher)
+    endings = Counter(c.ending for c in outcome.conversations)
+    assert endings == {Ending.OVERFLOW: 1, Ending.TURNS: 3}
+    assert outcome.scores["smollm2-135m-instruct"].conversations == 3
+    (detail,) = rows(plan.out, "select detail from conversations where ending = 'overflow'")
+    assert "9000" in detail[0]
+
+
+async def test_a_judge_whose_context_is_too_small_leaves_unrated_and_is_counted(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    def handler(request: Request) -> str:
+        if request.pattern is not None and "transcript" in request.messages[0].content:
+            raise ContextOverflow(9000, 8192)
+        return at_random(request)
+
+    outcome = await run(make(), answering(handler), watcher)
+    assert outcome.missing_verdicts == {"overflow": 4}
+    scores = outcome.scores["smollm2-135m-instruct"]
+    assert [t.unrated for t in scores.dimensions.values()] == [4] * 5
+    assert scores.overall.vera_score is None
+
+
+async def test_an_answer_that_is_no_option_is_invalid_and_never_guessed(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    def handler(request: Request) -> str | Reply:
+        if request.pattern is not None and "transcript" in request.messages[0].content:
+            return Reply("yes", Finish.STOP, Usage())
+        return at_random(request)
+
+    plan = make()
+    outcome = await run(plan, answering(handler), watcher)
+    assert set(outcome.missing_verdicts) == {"invalid"}
+    assert rows(plan.out, "select distinct answer, text from verdicts where mode = 'direct'") == [(None, "yes")]
+    assert all(t.relevant == 0 for t in outcome.scores["smollm2-135m-instruct"].dimensions.values())
+
+
+async def test_an_engine_that_ignores_the_constraint_is_refused(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan = make()
+    with pytest.raises(UserError, match=r"ignores the answer constraint \(it wrote 'Paris'\)"):
+        await run(plan, answering(lambda request: "Paris"), watcher)
+    assert rows(plan.out, "select 1 from verdicts") == []
+    assert len(rows(plan.out, "select 1 from messages")) == 16
+
+
+async def test_what_an_error_ended_is_tried_again(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan, faults = make(), [0]
+
+    def faulty(request: Request) -> str:
+        faults[0] += 1
+        if faults[0] in (3, 22):
+            raise EngineError("a hiccup")
+        return at_random(request)
+
+    outcome = await run(plan, answering(faulty), watcher)
+    assert Ending.ERROR in {c.ending for c in outcome.conversations} or outcome.missing_verdicts
+    again = await run(plan, answering(at_random), watcher)
+    assert {c.ending for c in again.conversations} == {Ending.TURNS}
+    assert again.missing_verdicts == {}
+
+
+async def test_a_folder_of_another_run_is_refused_and_left_alone(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan = make()
+    await run(plan, answering(at_random), watcher)
+    before = {f.name: f.read_bytes() for f in plan.out.iterdir()}
+    for flags, told in [({"seed": 9}, "seed was 0, now 9"), ({"turns": 8}, "turns was 4, now 8")]:
+        with pytest.raises(UserError, match=f"holds a different run: .*{told}; name another --out"):
+            await run(make(**flags), answering(at_random), watcher)
+    with pytest.raises(UserError, match=r"judged by smollm2-135m-instruct, not m; add a judge with"):
+        await run(make(judge="m@http://127.0.0.1:9/v1"), answering(at_random), watcher)
+    assert {f.name: f.read_bytes() for f in plan.out.iterdir()} == before
+
+
+async def test_a_further_judge_rates_the_same_conversations(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    await run(make(), answering(at_random), watcher)
+    opener = answering(at_random)
+    outcome = await judge_run(make(judge="m@http://127.0.0.1:9/v1"), opener, watcher)
+    assert set(outcome.scores) == {"smollm2-135m-instruct", "m"}
+    assert all(r.pattern is not None for r in opener.requests), "nothing is simulated again"
+
+
+async def test_simulate_first_and_judge_later(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan = make()
+    outcome = await run(plan, answering(at_random), watcher, judge=False)
+    assert outcome.scores == {}
+    judged = await judge_run(plan, answering(at_random), watcher)
+    assert judged.scores["smollm2-135m-instruct"].conversations == 4
+    assert score_run(plan.out, plan.bundle) == judged
+
+
+@pytest.mark.parametrize("job", ["judge", "score"])
+async def test_without_a_run_there_is_nothing_to_judge_or_score(
+    make: MakePlan, answering: Answering, watcher: Watcher, job: str
+) -> None:
+    plan = make()
+    with pytest.raises(UserError, match=r"holds no run; make one with `vera-local run`"):
+        score_run(plan.out, plan.bundle) if job == "score" else await judge_run(plan, answering(at_random), watcher)
+    assert not plan.out.exists()
+
+
+async def test_one_process_at_a_time(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan = make()
+    plan.out.mkdir()
+    script = f"import sys; from pathlib import Path; from vera_local.run.lock import locked\n\
+with locked(Path({str(plan.out)!r})): print('held', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(UserError, match="is in use by another process"):
+            await run(plan, answering(at_random), watcher)
+        other.stdin.close()
+        other.wait()
+    with locked(plan.out):
+        pass
+
+
+async def test_a_folder_that_cannot_be_made_is_named(
+    tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(UserError, match=r"file/run: cannot write there \(Not a directory\); name another --out"):
+        await run(make(out=tmp_path / "file" / "run"), answering(at_random), watcher)
+
+
+async def test_a_broken_manifest_is_named(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan = make()
+    plan.out.mkdir()
+    (plan.out / MANIFEST).write_text("{", encoding="utf-8")
+    with pytest.raises(UserError, match=r"manifest\.json: this is no manifest of a run"):
+        await run(plan, answering(at_random), watcher)
+    (plan.out / MANIFEST).write_text('{"schema": 99}', encoding="utf-8")
+    with pytest.raises(UserError, match=r"manifest\.json: this manifest was written by another version"):
+        await run(plan, answering(at_random), watcher)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of half a megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", folder]).returncode:
+        pytest.skip("mounting a small file system needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+async def test_a_full_disk_loses_nothing(
+    small_disk: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan = make(out=small_disk / "run", personas=16, repeats=2)
+
+    def wordy(request: Request) -> str:
+        return at_random(request) if request.pattern else f"{random.Random(request.sampling.seed).random()} " * 100
+
+    with pytest.raises(UserError, match="No space is left to write"):
+        await run(plan, answering(wordy), watcher)
+    kept = rows(plan.out, "select conversation, turn, text from messages")
+    subprocess.run(["mount", "-o", "remount,size=20m", small_disk], check=True)
+    await run(plan, answering(wordy), watcher)
+    assert set(kept) <= set(rows(plan.out, "select conversation, turn, text from messages"))
+
+
+async def test_usage_of_every_stage_is_recorded(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan, opener = make(), answering(at_random)
+    await run(plan, opener, watcher)
+    with Store.open(plan.out) as store:
+        usage = store.usage()
+    assert all(usage[stage].prompt > 0 and usage[stage].output > 0 for stage in ("simulator", "chatbot", "judge"))
+
+
+async def test_kv_tokens_bound_what_is_in_flight(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    opener = answering(at_random, Limits(context=8192, kv_tokens=1500, sequences=64))
+    outcome = await run(make(personas=8), opener, watcher)
+    assert outcome.scores["smollm2-135m-instruct"].conversations == 8
+    assert 1 <= opener.engines[0].peak < 8
+
+
+async def test_exports_keep_the_word_none_and_the_missing_apart(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan = make()
+    await run(plan, answering(at_random), watcher)
+    frame = pl.read_parquet(plan.out / "results.parquet")
+    assert set(frame["group"]) == {"None", "Low", "High", "Immediate"}
+    lines = (plan.out / "conversations.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["persona"] for line in lines] == [p.name for p in plan.personas]
+
+
+async def test_the_manifest_says_what_made_the_run(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan = make()
+    await run(plan, answering(at_random), watcher)
+    manifest = json.loads((plan.out / MANIFEST).read_text(encoding="utf-8"))
+    assert re.fullmatch(r"[0-9a-f]{64}", manifest["fingerprint"])
+    assert manifest["identity"]["bundle"]["files"].keys() >= {"rubric.yaml", "suicide_risk.tsv", "judge_system.txt"}
+    assert manifest["identity"]["simulator"]["files"]
+    assert manifest["config"]["turns"] == 4
+    assert manifest["versions"]["torch"]
+    assert manifest["judges"].keys() == {"smollm2-135m-instruct"}

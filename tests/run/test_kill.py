@@ -1,0 +1,93 @@
+"""kill -9 at any moment, then the same command: nothing finished is lost or asked again, and the result is the same."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vera_local.run.config import load_config
+from vera_local.run.plan import make_plan
+from vera_local.run.store import NAME
+from vera_local.seed import derive
+
+SCRIPT = Path(__file__).with_name("killable.py")
+SEED, JUDGE = 7, "smollm2-135m-instruct"
+TABLES = {
+    "messages": "select conversation, turn, speaker, text from messages order by 1, 2",
+    "verdicts": "select conversation, judge, question, place, state, answer from verdicts order by 1, 2, 3",
+    "ratings": "select conversation, judge, dimension, rating, decided_by from ratings order by 1, 2, 3",
+    "endings": "select id, ending from conversations order by 1",
+}
+
+
+def start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, str(SCRIPT), str(folder), str(log)])
+
+
+def contents(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    with closing(sqlite3.connect(folder / NAME)) as db:
+        return {name: db.execute(query).fetchall() for name, query in TABLES.items()}
+
+
+def finished_seeds(folder: Path) -> set[int]:
+    """The seeds of all requests whose result is in the store."""
+    held = contents(folder)
+    said = {derive(SEED, id, turn) if turn % 2 == 0 else derive(SEED, id, turn, 0) for id, turn, *_ in held["messages"]}
+    judged = {derive(SEED, id, "judge", JUDGE, question) for id, _, question, *_ in held["verdicts"]}
+    return said | judged
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    assert start(folder, folder.parent / "log").wait(timeout=120) == 0
+    return folder
+
+
+@pytest.mark.parametrize("moment", range(2))
+def test_a_killed_run_goes_on_and_ends_the_same(tmp_path: Path, undisturbed: Path, moment: int) -> None:
+    folder, draw, kills = tmp_path / "run", random.Random(moment), 0
+    for attempt in range(100):
+        log = tmp_path / f"log{attempt}"
+        kept = contents(folder) if attempt and (folder / NAME).exists() else None
+        done = finished_seeds(folder) if kept else set()
+        process = start(folder, log)
+        wait_for_lines(process, log, draw.randrange(1, 25))
+        process.send_signal(signal.SIGKILL)
+        ended = process.wait(timeout=60)
+        asked = [int(line) for line in log.read_text().split()] if log.exists() else []
+        assert not done & set(asked), "a finished message or verdict was asked for again"
+        assert len(asked) == len(set(asked))
+        if kept:
+            now = contents(folder)
+            assert all(set(kept[table]) <= set(now[table]) for table in ("messages", "verdicts", "ratings"))
+        if ended == 0:
+            break
+        kills += ended == -signal.SIGKILL
+    assert kills >= 2
+    assert contents(folder) == contents(undisturbed)
+    for name in ("results.csv", "conversations.jsonl", "scores.json"):
+        assert (folder / name).read_bytes() == (undisturbed / name).read_bytes()
+
+
+def wait_for_lines(process: subprocess.Popen[bytes], log: Path, lines: int) -> None:
+    """Until the engine was asked that often, or the process ended."""
+    while process.poll() is None and not (log.exists() and log.read_bytes().count(b"\n") >= lines):
+        time.sleep(0.002)
+
+
+def test_the_run_covers_all_its_parts(undisturbed: Path) -> None:
+    held = contents(undisturbed)
+    plan = make_plan(load_config(None, {"personas": 4, "turns": 6}))
+    assert len(held["messages"]) == 4 * 6
+    assert len(held["ratings"]) == 4 * len(plan.bundle.rubric.dimensions)
+    assert len(held["verdicts"]) >= 4
