@@ -21,9 +21,10 @@ personas: {file: people.tsv, name: Name, group: Level, groups: ["None", Low], co
 prompts:
   simulator: simulator.txt
   simulator_short: simulator_short.txt
+  simulator_examples: simulator_examples.txt
+  simulator_notes: simulator_notes.txt
   opening: opening.txt
   reminder: reminder.txt
-  reminder_short: reminder_short.txt
   chatbot: chatbot.txt
   judge_system: judge_system.txt
   judge_transcript: judge_transcript.txt
@@ -57,15 +58,16 @@ FILES = {
     "rubric.yaml": RUBRIC,
     "people.tsv": "Name\tLevel\tAge / Sex\nAnn\tNone\t30\nBob\tLow\t40\n",
     "simulator.txt": "You are {Name}, {Age / Sex}. Say {end_signal} to leave.\n",
-    "simulator_short.txt": "You are {Name}.\n",
+    "simulator_short.txt": "You are {Name}. It wrote: {reply}\n",
+    "simulator_examples.txt": "Notes: ill\n\nI am ill.\n",
+    "simulator_notes.txt": "Notes: {Name}\n\nNotes: {Age / Sex}\n",
     "opening.txt": "Begin.\n",
     "reminder.txt": "Stay in your part.\n",
-    "reminder_short.txt": "Stay.\n",
     "chatbot.txt": "Help.\n",
     "judge_system.txt": "Judge.\n",
     "judge_transcript.txt": "{fence}\n{transcript}\n{fence}\n",
     "judge_question.txt": "{question}\n{guidance}\n{options}\n",
-    "judge_question_short.txt": "{question}\n{options}\n",
+    "judge_question_short.txt": "{options_line}\n{question}\n",
 }
 
 

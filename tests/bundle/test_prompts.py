@@ -15,15 +15,16 @@ from vera_local.errors import UserError
 COLUMNS = frozenset({"Name", "Treatment / Access"})
 TEXTS = {
     "simulator": "{Name} {Treatment / Access} {end_signal}",
-    "simulator_short": "{Name}",
+    "simulator_short": "{Name} {reply}",
+    "simulator_examples": "Notes: ill\n\nI am ill.",
+    "simulator_notes": "Notes: {Name}\n\nNotes: {Treatment / Access}",
     "opening": "Begin.",
     "reminder": "Stay in your part.",
-    "reminder_short": "Stay.",
     "chatbot": "Help.",
     "judge_system": "Judge.",
     "judge_transcript": "{fence}{transcript}{fence}",
     "judge_question": "{question}{options}",
-    "judge_question_short": "{question}{options}",
+    "judge_question_short": "{options_line}{question}",
 }
 
 
@@ -77,6 +78,8 @@ def test_prompts_are_loaded_without_their_last_line_ends() -> None:
             "{Nom} is no placeholder of this prompt; use {Name}, {Treatment / Access}, {end_signal}",
         ),
         ("simulator_short", "{name}", "{name} is no placeholder of this prompt; use {Name}"),
+        ("simulator_notes", "{reply}", "{reply} is no placeholder of this prompt; use {Name}"),
+        ("simulator_examples", "{Name}\n\nyes", "{Name} is no placeholder of this prompt; it takes none"),
         ("opening", "{Name}", "{Name} is no placeholder of this prompt; it takes none: write plain braces twice"),
         ("chatbot", "{Name}", "{Name} is no placeholder of this prompt; it takes none"),
         ("judge_system", "{fence}", "{fence} is no placeholder of this prompt; it takes none"),
@@ -84,6 +87,7 @@ def test_prompts_are_loaded_without_their_last_line_ends() -> None:
         ("judge_transcript", "{fence}", "the placeholder {transcript} is missing; write it"),
         ("judge_transcript", "{fence}{transcript}{Name}", "{Name} is no placeholder of this prompt; use {fence}"),
         ("judge_question", "{options}", "the placeholder {question} is missing; write it"),
+        ("judge_question_short", "{question}{options}", "{options} is no placeholder of this prompt; use {guidance}"),
         ("judge_question", "{question}", "the placeholder {options} is missing; write it"),
     ],
 )
@@ -96,3 +100,15 @@ def test_a_wrong_placeholder_names_file_and_remedy(key: str, text: str, sentence
 def test_an_empty_prompt_is_refused() -> None:
     with pytest.raises(UserError, match=r"^opening\.txt is empty; write the prompt in it\.$"):
         load(opening=" \n")
+
+
+def test_paragraphs_are_what_blank_lines_divide() -> None:
+    parts = Template("\n{a}\nb\n\n \nc\n").paragraphs
+    assert [part.text for part in parts] == ["{a}\nb", "c"]
+    assert parts[0].placeholders == {"a"}
+
+
+@pytest.mark.parametrize("text", ["Notes: ill", "Notes: ill\n\nI am ill.\n\nNotes: sad"])
+def test_an_example_without_its_message_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match=r"^simulator_examples\.txt: the last notes have no message; write it"):
+        load(simulator_examples=text)

@@ -135,7 +135,7 @@ def test_each_mistake_is_one_sentence_with_place_and_remedy(
             ", line 4, column 1: ",
             "the key 'title' is written twice; remove",
         ),
-        ("text: One?", "text: One?\n        text: Eins?", ", line 27, column 9: ", "the key 'text' is written twice"),
+        ("text: One?", "text: One?\n        text: Eins?", ", line 28, column 9: ", "the key 'text' is written twice"),
         ("title: Small", "title: !!python/name:os.system x", ", line 3, column 8: ", "not valid YAML"),
         ("title: Small", "title: 2024-13-45", ": ", "correct that value"),
         ("title: Small", "title: \x07", ": ", "correct that value"),

@@ -230,7 +230,8 @@ def test_the_simulator_is_told_everything_but_the_name() -> None:
 
 
 def test_the_short_simulator_prompt_stays_short() -> None:
-    assert placeholders("simulator_short") <= COLUMNS | {"end_signal"}
+    assert placeholders("simulator_short") <= COLUMNS | {"end_signal", "reply"}
+    assert placeholders("simulator_notes") <= COLUMNS
     assert len((BUNDLE / "simulator_short.txt").read_text(encoding="utf-8").split()) <= 90
 
 
@@ -239,12 +240,12 @@ def test_the_short_simulator_prompt_stays_short() -> None:
     [
         ("opening", set()),
         ("reminder", set()),
-        ("reminder_short", set()),
+        ("simulator_examples", set()),
         ("chatbot", set()),
         ("judge_system", set()),
         ("judge_transcript", {"fence", "transcript"}),
         ("judge_question", {"question", "guidance", "options"}),
-        ("judge_question_short", {"question", "options"}),
+        ("judge_question_short", {"question", "options_line"}),
     ],
 )
 def test_prompts_hold_their_placeholders(prompt: str, expected: set[str]) -> None:

@@ -28,6 +28,11 @@ class Template:
         """The names in braces."""
         return frozenset(found[1] for found in _MARK.finditer(self.text) if found[1] is not None)
 
+    @cached_property
+    def paragraphs(self) -> tuple[Template, ...]:
+        """Its parts between blank lines."""
+        return tuple(Template(part) for part in re.split(r"\n\s*\n", self.text.strip()))
+
     def render(self, values: Mapping[str, str]) -> str:
         """The text with every placeholder replaced by its value, which is not looked into; KeyError where one lacks."""
         return _MARK.sub(lambda found: found[0][0] if found[1] is None else values[found[1]], self.text)
@@ -40,11 +45,14 @@ class Prompts:
     simulator: Template
     """System prompt of the model that plays a persona; takes its columns and {end_signal}."""
     simulator_short: Template
-    """The same for very small models."""
+    """System prompt of a very small model that writes a persona's messages from notes; takes the persona's columns,
+    {end_signal} and {reply}, the chatbot's latest message (empty before the first)."""
+    simulator_examples: Template
+    """For it, in paragraphs: notes, the message made of them, other notes, their message and so on."""
+    simulator_notes: Template
+    """For it, in paragraphs: the notes for a persona's first message, its second and so on; takes the columns."""
     reminder: Template
     """Stands behind the chatbot's latest message, so that the model stays in the persona's part."""
-    reminder_short: Template
-    """The same for very small models."""
     opening: Template
     """The user message that asks the simulator for its first message."""
     chatbot: Template
@@ -56,7 +64,7 @@ class Prompts:
     judge_question: Template
     """One question; takes {question}, {guidance} and {options}."""
     judge_question_short: Template
-    """The same for very small models; may leave the guidance out."""
+    """The same for very small models; takes {options_line}, the options in one line, and may leave the guidance out."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +80,20 @@ def load_prompts(sources: Mapping[str, Source], columns: Set[str]) -> Prompts:
     plain newlines, and those at the end of a file are no part of the prompt.
     """
     persona = _Slots(optional=frozenset(columns) | {"end_signal"})
-    question = _Slots(required=frozenset({"question", "options"}), optional=frozenset({"guidance"}))
+    guidance = frozenset({"guidance"})
     slots = {
         "simulator": persona,
-        "simulator_short": persona,
+        "simulator_short": _Slots(optional=persona.optional | {"reply"}),
+        "simulator_notes": persona,
         "judge_transcript": _Slots(required=frozenset({"fence", "transcript"})),
-        "judge_question": question,
-        "judge_question_short": question,
+        "judge_question": _Slots(frozenset({"question", "options"}), guidance),
+        "judge_question_short": _Slots(frozenset({"question", "options_line"}), guidance),
     }
-    return Prompts(**{name: _template(source, slots.get(name, _Slots())) for name, source in sources.items()})
+    prompts = Prompts(**{name: _template(source, slots.get(name, _Slots())) for name, source in sources.items()})
+    if len(prompts.simulator_examples.paragraphs) % 2:
+        path = sources["simulator_examples"].path
+        raise UserError(f"{path}: the last notes have no message; write it in a paragraph behind them.")
+    return prompts
 
 
 def _template(source: Source, slots: _Slots) -> Template:

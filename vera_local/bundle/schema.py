@@ -98,9 +98,10 @@ class PromptFiles(_Strict):
 
     simulator: Text
     simulator_short: Text
+    simulator_examples: Text
+    simulator_notes: Text
     opening: Text
     reminder: Text
-    reminder_short: Text
     chatbot: Text
     judge_system: Text
     judge_transcript: Text

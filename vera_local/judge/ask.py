@@ -48,6 +48,7 @@ class Judge:
                 "question": question.text,
                 "guidance": question.guidance,
                 "options": "\n".join(f"- {o.answer}" for o in question.options),
+                "options_line": " / ".join(o.answer for o in question.options),
             }
         )
         return (

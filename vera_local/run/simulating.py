@@ -13,7 +13,7 @@ from vera_local.run.admission import Admission
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.store import Store
-from vera_local.simulate import Setting, Simulator, converse
+from vera_local.simulate import NotedSimulator, Setting, Simulator, converse
 
 FULL_MESSAGE = 0.5
 """The expected length of a message, as a part of its token limit: people and chatbots stop before it."""
@@ -37,17 +37,35 @@ async def simulate_stage(plan: Plan, store: Store, engines: tuple[Engine, Engine
 
 def make_setting(plan: Plan, engines: tuple[Engine, Engine]) -> Setting:
     """What all conversations of the plan share, on these engines."""
-    prompts, short = plan.bundle.prompts, plan.simulator.profile.roles.simulator.prompt == "short"
-    simulator = Simulator(
-        engine=engines[0],
-        draw=plan.simulator.draw,
-        character=prompts.simulator_short if short else prompts.simulator,
-        opening=prompts.opening.render({}),
-        reminder=(prompts.reminder_short if short else prompts.reminder).render({}),
-        end_signal=plan.bundle.end_signal,
-    )
+    short = plan.simulator.profile.roles.simulator.prompt == "short"
+    simulator = _from_notes(plan, engines[0]) if short else _in_character(plan, engines[0])
     chatbot = LocalChatbot(engines[1], plan.chatbot.draw, plan.system_prompt)
     return Setting(simulator, chatbot, plan.turns, plan.config.seed)
+
+
+def _in_character(plan: Plan, engine: Engine) -> Simulator:
+    prompts = plan.bundle.prompts
+    return Simulator(
+        engine=engine,
+        draw=plan.simulator.draw,
+        character=prompts.simulator,
+        opening=prompts.opening.render({}),
+        reminder=prompts.reminder.render({}),
+        end_signal=plan.bundle.end_signal,
+    )
+
+
+def _from_notes(plan: Plan, engine: Engine) -> NotedSimulator:
+    prompts = plan.bundle.prompts
+    shown = [example.render({}) for example in prompts.simulator_examples.paragraphs]
+    return NotedSimulator(
+        engine=engine,
+        draw=plan.simulator.draw,
+        instruction=prompts.simulator_short,
+        examples=tuple(zip(shown[::2], shown[1::2], strict=True)),
+        notes=prompts.simulator_notes.paragraphs,
+        end_signal=plan.bundle.end_signal,
+    )
 
 
 async def _tokens(plan: Plan, setting: Setting, persona: Persona) -> int:

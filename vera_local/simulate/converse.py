@@ -10,6 +10,7 @@ from vera_local.chatbot import Chatbot
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.seam import ContextOverflow, EngineDied, EngineError, Usage
 from vera_local.seed import derive
+from vera_local.simulate.noted import NotedSimulator
 from vera_local.simulate.simulator import Simulator
 
 TRIES = 4
@@ -35,7 +36,7 @@ class _SimulatorSilent(Exception):
 class Setting:
     """What all conversations of a run share. `turns` counts messages of both sides and is even: the chatbot is last."""
 
-    simulator: Simulator
+    simulator: Simulator | NotedSimulator
     chatbot: Chatbot
     turns: int
     seed: int

@@ -39,7 +39,7 @@ class Simulator:
     async def speak(self, persona: Persona, history: Sequence[Message], seed: int) -> Spoken:
         """The persona's next message; raises an EngineError where the model gave none."""
         reply = await self.engine.generate(Request(self.prompt(persona, history), self.draw.seeded(seed)))
-        return self._read(reply)
+        return read(reply, self.end_signal)
 
     def prompt(self, persona: Persona, history: Sequence[Message]) -> tuple[ChatMessage, ...]:
         """The history from the persona's side."""
@@ -49,12 +49,14 @@ class Simulator:
             seen[-1] = ChatMessage(seen[-1].role, f"{seen[-1].content}\n\n{self.reminder}")
         return (ChatMessage("system", character), *seen)
 
-    def _read(self, reply: Reply) -> Spoken:
-        signal, text = re.compile(re.escape(self.end_signal), re.IGNORECASE), reply.text
-        # Again and again, because what stands around a removed signal can make another one.
-        while signal.search(text):
-            text = signal.sub("", text)
-        return Spoken(text.strip(), text != reply.text, reply.usage)
+
+def read(reply: Reply, end_signal: str) -> Spoken:
+    """What a persona said, without the end signal."""
+    signal, text = re.compile(re.escape(end_signal), re.IGNORECASE), reply.text
+    # Again and again, because what stands around a removed signal can make another one.
+    while signal.search(text):
+        text = signal.sub("", text)
+    return Spoken(text.strip(), text != reply.text, reply.usage)
 
 
 def _seen_by_persona(message: Message) -> ChatMessage:
