@@ -27,6 +27,7 @@ from vera_local.run import Plan, Watcher, judge_run, run, score_run
 from vera_local.run.lock import locked
 from vera_local.run.manifest import NAME as MANIFEST
 from vera_local.run.store import NAME, Store
+from vera_local.seed import derive
 
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
@@ -122,9 +123,10 @@ async def test_a_lost_engine_leaves_what_was_finished(
 async def test_a_conversation_that_outgrows_the_context_is_marked_and_the_run_goes_on(
     make: MakePlan, answering: Answering, watcher: Watcher
 ) -> None:
+    third_message = derive(0, f"{make().personas[0].name}-1", 3, 0)
+
     def handler(request: Request) -> str:
-        name_of_one = plan.personas[0].fields["Background"]
-        if request.pattern is None and name_of_one in request.messages[0].content and len(request.messages) > 2:
+        if request.sampling.seed == third_message:
             raise ContextOverflow(9000, 8192)
         return at_random(request)
 

@@ -15,6 +15,12 @@ from vera_local.engine.source import locate
 from vera_local.errors import UserError
 
 
+LEGEND = (
+    "GPU: the smallest it is meant for. KV room: tokens left for conversations beside the weights. "
+    "A model folder or a .toml profile of your own works wherever a name does."
+)
+
+
 def show(*, as_json: bool) -> None:
     """Print every shipped profile with what this machine makes of it."""
     machine = this_machine()
@@ -65,17 +71,15 @@ def _told(machine: Machine) -> str:
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("model", "licence", "weights", "KV/token", "context", "for GPU", "files", "on this machine"):
+    for heading in ("model", "weights", "context", "GPU", "files", "KV room here"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(
             row["name"],
-            row["licence"],
             f"{row['weight_gb']:.1f} GB",
-            f"{row['kv_bytes_per_token'] / 1024:.0f} KiB",
             str(row["context"]),
-            f"{row['gpu_gb']} GB" if row["gpu_gb"] else "any",
+            f"{row['gpu_gb']} GB" if row["gpu_gb"] else "-",
             "here" if row["here"] else "missing",
-            ("fits: " if row["fits"] else "does not fit: ") + row["reason"],
+            str(row["kv_tokens"]) if row["fits"] else "does not fit",
         )
     return table

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from vera_local.bundle import Persona
 from vera_local.chatbot import LocalChatbot
-from vera_local.conversation import Conversation, Message
+from vera_local.conversation import Conversation, Ending, Message
 from vera_local.engine.seam import Engine, Usage
 from vera_local.run.admission import Admission
 from vera_local.run.plan import Plan
@@ -89,8 +89,8 @@ async def _hold(
 ) -> None:
     """One conversation, from admission to its end in the store."""
 
-    def record(turn: int, message: Message, usage: Usage) -> None:
-        store.add_message(conversation.id, turn, message, usage)
+    def record(turn: int, message: Message, usage: Usage, leaves: bool) -> None:
+        store.add_message(conversation.id, turn, message, usage, Ending.PERSONA if leaves else None)
         meter.steps_done += 1
         meter.usage += usage
         changed()

@@ -103,11 +103,15 @@ class Store:
             )
         )
 
-    def add_message(self, conversation: str, turn: int, message: Message, usage: Usage) -> None:
-        """A turn (1-based) that was said."""
+    def add_message(
+        self, conversation: str, turn: int, message: Message, usage: Usage, ending: Ending | None = None
+    ) -> None:
+        """A turn (1-based) that was said, and the ending that it brought about: both are kept, or neither."""
         row = (conversation, turn, message.speaker, message.text, usage.prompt, usage.cached, usage.output)
         with self._commit() as db:
             db.execute("insert into messages values (?, ?, ?, ?, ?, ?, ?)", row)
+            if ending is not None:
+                db.execute("update conversations set ending = ? where id = ?", (ending, conversation))
 
     def end(self, conversation: str, ending: Ending, detail: str) -> None:
         """How a conversation ended, and why in words."""

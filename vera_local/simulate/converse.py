@@ -16,8 +16,8 @@ from vera_local.simulate.simulator import Simulator
 TRIES = 4
 """How often a persona is asked for one message, each time with another seed, before its simulator counts as failed."""
 
-Record = Callable[[int, Message, Usage], None]
-"""Called with the turn (1-based), the message and what it cost, once the message exists."""
+Record = Callable[[int, Message, Usage, bool], None]
+"""Called with the turn (1-based), the message, what it cost and whether the persona leaves with it, once it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def converse(setting: Setting, persona: Persona, so_far: Conversation, rec
             message, usage, leaves = await _next(setting, persona, conversation)
             if message.text or message.speaker is Speaker.CHATBOT:
                 conversation = replace(conversation, messages=(*conversation.messages, message))
-                record(len(conversation.messages), message, usage)
+                record(len(conversation.messages), message, usage, leaves)
             if leaves:
                 return Ended(replace(conversation, ending=Ending.PERSONA))
     except EngineDied:

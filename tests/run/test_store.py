@@ -1,0 +1,85 @@
+"""What is put into the store comes back as it was, and what belongs together is kept together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from vera_local.bundle import DimensionRating
+from vera_local.conversation import Conversation, Ending, Message, Speaker
+from vera_local.engine.seam import NO_USAGE, Usage
+from vera_local.errors import UserError
+from vera_local.judge import Mode, State, Verdict
+from vera_local.run.store import NAME, Store
+
+TWO = (Conversation("b-1", "b", 1), Conversation("a-1", "a", 1))
+
+
+@given(texts=st.lists(st.text(), max_size=6))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("store")
+    with Store.open(folder) as store:
+        store.begin(TWO)
+        for turn, text in enumerate(texts, 1):
+            store.add_message("a-1", turn, Message(Speaker.PERSONA if turn % 2 else Speaker.CHATBOT, text), NO_USAGE)
+    with Store.open(folder) as again:
+        first, second = again.conversations()
+    assert (first.id, second.id) == ("b-1", "a-1"), "in the run's order"
+    assert [m.text for m in second.messages] == texts
+
+
+def test_a_goodbye_and_its_ending_are_one(tmp_path: Path) -> None:
+    """Apart, a kill between them would make a resumed run talk on after the goodbye."""
+    with Store.open(tmp_path) as store:
+        store.begin(TWO)
+        store.add_message("a-1", 1, Message(Speaker.PERSONA, "bye"), NO_USAGE, Ending.PERSONA)
+        assert store.conversations()[1].ending is Ending.PERSONA
+
+
+def test_verdicts_come_back_in_their_order(tmp_path: Path) -> None:
+    given_ones = [
+        Verdict("2", State.ANSWERED, "Yes", Mode.DIRECT, "Yes", usage=Usage(10, 5, 2)),
+        Verdict("1", State.INVALID, None, Mode.DIRECT, "Perhaps", "none of the options"),
+        Verdict("5", State.ANSWERED, "Not Relevant", Mode.AUTO),
+    ]
+    with Store.open(tmp_path) as store:
+        store.begin(TWO)
+        for place, verdict in enumerate(given_ones, 1):
+            store.add_verdict("a-1", "judge", place, verdict)
+        assert list(store.verdicts("a-1", "judge").values()) == given_ones
+        assert store.verdicts("a-1", "another") == store.verdicts("b-1", "judge") == {}
+        assert store.states() == {State.ANSWERED: 2, State.INVALID: 1}
+        assert store.usage()["judge"] == Usage(10, 5, 2)
+
+
+def test_unrated_stays_apart_from_every_word(tmp_path: Path) -> None:
+    ratings = [DimensionRating("d", None, ("1",)), DimensionRating("e", "None", ())]
+    with Store.open(tmp_path) as store:
+        store.begin(TWO)
+        store.set_ratings("a-1", "judge", ratings)
+        assert [r for _, _, r in store.ratings()] == ratings
+        assert store.rated("judge") == {"a-1"}
+
+
+def test_only_what_failed_is_opened_again(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.begin(TWO)
+        store.end("a-1", Ending.ERROR, "a hiccup")
+        store.end("b-1", Ending.OVERFLOW, "too long")
+        store.add_verdict("b-1", "judge", 1, Verdict("1", State.ERROR, None, Mode.DIRECT))
+        store.add_verdict("b-1", "judge", 2, Verdict("2", State.INVALID, None, Mode.DIRECT))
+        store.set_ratings("b-1", "judge", [DimensionRating("d", None, ("1",))])
+        store.forget_errors()
+        assert [c.ending for c in store.conversations()] == [Ending.OVERFLOW, None]
+        assert list(store.verdicts("b-1", "judge")) == ["2"]
+        assert store.rated("judge") == frozenset()
+
+
+def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text("something else entirely, and long enough to be a page of text" * 20, encoding="utf-8")
+    with pytest.raises(UserError, match=r"Cannot use .*run\.sqlite \(file is not a database\)"):
+        Store.open(tmp_path)
