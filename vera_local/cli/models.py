@@ -14,7 +14,6 @@ from vera_local.engine.profile import Profile, list_profiles
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
 
-
 LEGEND = (
     "GPU: the smallest it is meant for. KV room: tokens left for conversations beside the weights. "
     "A model folder or a .toml profile of your own works wherever a name does."
