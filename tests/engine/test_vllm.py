@@ -101,23 +101,32 @@ async def test_the_probes_pass(vllm_engine: VllmEngine) -> None:
     assert await probe_chat(vllm_engine)
 
 
-async def test_a_transcript_is_prefilled_once(vllm_engine: VllmEngine) -> None:
+def a_conversation(name: str) -> Conversation:
+    """Eight turns of about 100 tokens each."""
+    texts = [f"This is what {name} says in turn {n}, and the bus was late again. " * 6 for n in range(8)]
+    speakers = (Speaker.PERSONA, Speaker.CHATBOT)
+    messages = tuple(Message(speakers[n % 2], text) for n, text in enumerate(texts))
+    return Conversation(f"{name}-1", name, 1, messages, Ending.TURNS)
+
+
+async def test_each_transcript_is_prefilled_once(vllm_engine: VllmEngine) -> None:
     """Over all questions, computed prompt tokens are at most 1.15 x (prefix once + question parts), blocks apart."""
     bundle = load_bundle("suicide_risk")
     judge = Judge("embedded", vllm_engine, Draw(0.0, 1.0, 24), bundle.prompts, bundle.prompts.judge_question, seed=4)
-    texts = [f"This is what I say in turn {n}, and the bus was late again. " * 6 for n in range(8)]
-    speakers = (Speaker.PERSONA, Speaker.CHATBOT)
-    messages = tuple(Message(speakers[n % 2], text) for n, text in enumerate(texts))
-    conversation = Conversation("a-1", "a", 1, messages, Ending.TURNS)
     asked = [q for q in bundle.rubric.questions if not q.auto]
-    verdicts: list[Verdict] = [await judge.ask(conversation, q) for q in asked]
-    assert {v.state for v in verdicts} == {State.ANSWERED}
-    prompts = [vllm_engine._template.ids(judge.prompt(conversation, q)) for q in asked]
-    prefix = next(i for i, column in enumerate(zip(*prompts, strict=False)) if len(set(column)) > 1)
-    bound = 1.15 * (prefix + sum(len(p) - prefix for p in prompts)) + vllm_engine.limits.block * len(asked)
-    assert prefix > 600
-    assert sum(v.usage.prompt for v in verdicts) == sum(len(p) for p in prompts)
-    assert sum(v.usage.computed for v in verdicts) <= bound
+
+    async def ask_all(conversation: Conversation) -> list[Verdict]:
+        return [await judge.ask(conversation, question) for question in asked]
+
+    conversations = [a_conversation(name) for name in ("Ann", "Bo", "Cy")]
+    for conversation, verdicts in zip(conversations, await asyncio.gather(*map(ask_all, conversations)), strict=True):
+        assert {v.state for v in verdicts} == {State.ANSWERED}
+        prompts = [vllm_engine._template.ids(judge.prompt(conversation, q)) for q in asked]
+        prefix = next(i for i, column in enumerate(zip(*prompts, strict=False)) if len(set(column)) > 1)
+        bound = 1.15 * (prefix + sum(len(p) - prefix for p in prompts)) + vllm_engine.limits.block * len(asked)
+        assert prefix > 600
+        assert sum(v.usage.prompt for v in verdicts) == sum(len(p) for p in prompts)
+        assert sum(v.usage.computed for v in verdicts) <= bound
 
 
 async def test_every_answer_over_the_whole_rubric_is_one_of_its_options(vllm_engine: VllmEngine) -> None:
