@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import cache
 
 from vera_local.bundle import Question, Rubric
@@ -13,6 +12,7 @@ from vera_local.judge import Judge, Verdict, judge_conversation
 from vera_local.run.admission import Admission
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
+from vera_local.run.stage import Stage
 from vera_local.run.store import Store
 
 
@@ -29,9 +29,10 @@ async def judge_stage(plan: Plan, store: Store, engine: Engine, watcher: Watcher
     admission = Admission.to(engine.limits)
     meter = Meter("Judging", len(waiting), len(waiting) * longest_path(plan.bundle.rubric))
     with watcher.stage(meter) as changed:
+        stage = Stage(store, admission, meter, changed)
         async with asyncio.TaskGroup() as group:
             for c in sorted(waiting, key=lambda c: -needs[c.id]):
-                group.create_task(_rate(judge, plan.bundle.rubric, c, store, admission, needs[c.id], meter, changed))
+                group.create_task(_rate(stage, judge, plan.bundle.rubric, c, needs[c.id]))
 
 
 def make_judge(plan: Plan, engine: Engine) -> Judge:
@@ -61,33 +62,18 @@ async def _tokens(judge: Judge, rubric: Rubric, conversation: Conversation) -> i
     return (prompt // block + 1) * block
 
 
-async def _rate(
-    judge: Judge,
-    rubric: Rubric,
-    conversation: Conversation,
-    store: Store,
-    admission: Admission,
-    tokens: int,
-    meter: Meter,
-    changed: Callable[[], None],
-) -> None:
+async def _rate(stage: Stage, judge: Judge, rubric: Rubric, conversation: Conversation, tokens: int) -> None:
     """One conversation, from admission to its ratings in the store."""
-    steps = longest_path(rubric)
+    asked = 0
 
     def record(place: int, verdict: Verdict) -> None:
-        nonlocal steps
-        store.add_verdict(conversation.id, judge.name, place, verdict)
-        steps -= 1
-        meter.steps_done += 1
-        meter.usage += verdict.usage
-        changed()
+        nonlocal asked
+        stage.store.add_verdict(conversation.id, judge.name, place, verdict)
+        asked += 1
+        stage.step(verdict.usage)
 
-    async with admission.hold(tokens):
-        meter.in_flight += 1
-        known = store.verdicts(conversation.id, judge.name)
+    async with stage.job(tokens):
+        known = stage.store.verdicts(conversation.id, judge.name)
         ratings = await judge_conversation(judge, rubric, conversation, known, record)
-        store.set_ratings(conversation.id, judge.name, ratings)
-        meter.steps -= steps
-        meter.in_flight -= 1
-        meter.jobs_done += 1
-        changed()
+        stage.store.set_ratings(conversation.id, judge.name, ratings)
+        stage.meter.steps -= longest_path(rubric) - asked

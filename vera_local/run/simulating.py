@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from vera_local.bundle import Persona
 from vera_local.chatbot import LocalChatbot
@@ -12,6 +11,7 @@ from vera_local.engine.seam import Engine, Usage
 from vera_local.run.admission import Admission
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
+from vera_local.run.stage import Stage
 from vera_local.run.store import Store
 from vera_local.simulate import NotedSimulator, Setting, Simulator, converse
 
@@ -30,9 +30,10 @@ async def simulate_stage(plan: Plan, store: Store, engines: tuple[Engine, Engine
     admission = Admission.to(*(engine.limits for engine in engines))
     meter = Meter("Simulating", len(unfinished), sum(plan.turns - len(c.messages) for c in unfinished))
     with watcher.stage(meter) as changed:
+        stage = Stage(store, admission, meter, changed)
         async with asyncio.TaskGroup() as group:
             for c in sorted(unfinished, key=lambda c: -needs[c.id]):
-                group.create_task(_hold(setting, personas[c.persona], c, store, admission, needs[c.id], meter, changed))
+                group.create_task(_hold(stage, setting, personas[c.persona], c, needs[c.id]))
 
 
 def make_setting(plan: Plan, engines: tuple[Engine, Engine]) -> Setting:
@@ -77,31 +78,16 @@ async def _tokens(plan: Plan, setting: Setting, persona: Persona) -> int:
     return seen_by_persona + (int(said) if one_engine else 0)
 
 
-async def _hold(
-    setting: Setting,
-    persona: Persona,
-    conversation: Conversation,
-    store: Store,
-    admission: Admission,
-    tokens: int,
-    meter: Meter,
-    changed: Callable[[], None],
-) -> None:
+async def _hold(stage: Stage, setting: Setting, persona: Persona, conversation: Conversation, tokens: int) -> None:
     """One conversation, from admission to its end in the store."""
 
     def record(turn: int, message: Message, usage: Usage, leaves: bool) -> None:
-        store.add_message(conversation.id, turn, message, usage, Ending.PERSONA if leaves else None)
-        meter.steps_done += 1
-        meter.usage += usage
-        changed()
+        stage.store.add_message(conversation.id, turn, message, usage, Ending.PERSONA if leaves else None)
+        stage.step(usage)
 
-    async with admission.hold(tokens):
-        meter.in_flight += 1
+    async with stage.job(tokens):
         ended = await converse(setting, persona, conversation, record)
         said = ended.conversation
         assert said.ending is not None
-        store.end(said.id, said.ending, ended.detail)
-        meter.steps -= setting.turns - len(said.messages)
-        meter.in_flight -= 1
-        meter.jobs_done += 1
-        changed()
+        stage.store.end(said.id, said.ending, ended.detail)
+        stage.meter.steps -= setting.turns - len(said.messages)
