@@ -30,16 +30,22 @@ def test_run_shows_the_matrix_and_what_it_is_worth(
 
 def test_json_is_the_only_output(command: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert command("run", *SMALL, "--out", tmp_path / "run", "--json") == 0
-    scores = json.loads(capfd.readouterr().out)
-    assert scores["smollm2-135m-instruct"]["conversations"] == 4
-    assert scores == json.loads((tmp_path / "run" / "scores.json").read_text(encoding="utf-8"))["judges"]
+    told = json.loads(capfd.readouterr().out)
+    assert told["judges"]["smollm2-135m-instruct"]["conversations"] == 4
+    assert told["judges"] == json.loads((tmp_path / "run" / "scores.json").read_text(encoding="utf-8"))["judges"]
+    assert told["endings"] == {"turns": 4}
+    assert told["demonstration"]
 
 
 def test_simulate_then_judge_then_score(command: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     assert command("simulate", *SMALL, "--out", folder) == 0
-    assert "Judging" not in capfd.readouterr().err
-    assert command("judge", folder, "--json") == 0
+    err = capfd.readouterr().err
+    assert "Judging" not in err
+    assert "judge " not in err
+    assert command("judge", folder) == 2
+    assert "has not been judged yet; name a judge with --judge" in capfd.readouterr().err
+    assert command("judge", folder, "--judge", "smollm2-135m-instruct", "--json") == 0
     judged = json.loads(capfd.readouterr().out)
     (folder / "scores.json").unlink()
     assert command("score", folder, "--json") == 0

@@ -24,7 +24,7 @@ from vera_local.conversation import Ending
 from vera_local.engine.seam import ContextOverflow, EngineDied, EngineError, Finish, Limits, Reply, Request, Usage
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, judge_run, run, score_run
-from vera_local.run.lock import locked
+from vera_local.run.folder import locked
 from vera_local.run.manifest import NAME as MANIFEST
 from vera_local.run.store import NAME, Store
 from vera_local.seed import derive
@@ -219,6 +219,103 @@ async def test_a_further_judge_rates_the_same_conversations(
     assert all(r.pattern is not None for r in opener.requests), "nothing is simulated again"
 
 
+async def test_a_further_judge_leaves_the_first_ones_ratings_alone(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    failed = [0]
+
+    def faulty(request: Request) -> str:
+        if request.pattern is not None and "transcript" in request.messages[0].content:
+            failed[0] += 1
+            if failed[0] == 3:
+                raise EngineError("a hiccup")
+        return at_random(request)
+
+    first = await run(make(), answering(faulty), watcher)
+    assert first.missing_verdicts == {"error": 1}
+    both = await judge_run(make(judge="m@http://127.0.0.1:9/v1"), answering(at_random), watcher)
+    assert both.scores["smollm2-135m-instruct"] == first.scores["smollm2-135m-instruct"]
+    assert both.reasons == {"error": "a hiccup"}
+
+
+async def test_models_of_one_name_are_not_one_model(
+    tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    """Two checkpoints in folders of one name shared an engine, and the chatbot under test was never loaded."""
+    shipped = (Path(__file__).parents[2] / "models" / "qwen3-8b.toml").read_text(encoding="utf-8")
+    for place in ("base", "tuned"):
+        (tmp_path / place).mkdir()
+        own = shipped.replace('hub = "Qwen/Qwen3-8B"', f'path = "{tmp_path / place}"')
+        (tmp_path / place / "qwen3-8b.toml").write_text(own, encoding="utf-8")
+    base, tuned = (str(tmp_path / place / "qwen3-8b.toml") for place in ("base", "tuned"))
+    opener = answering(at_random)
+    await run(make(simulator=base, chatbot=tuned, judge=base), opener, watcher)
+    opened = [opening.player.profile.source.path for opening in opener.openings]
+    assert opened == [str(tmp_path / "base"), str(tmp_path / "tuned")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('thinking_switch = "enable_thinking"', 'thinking_switch = "think"'),
+        ('prompt = "full"', 'prompt = "short"'),
+        ("context = 16384", "context = 8192"),
+        ('dtype = "auto"', 'dtype = "float16"'),
+        ("temperature = 0.8", "temperature = 0.9\nrepetition_penalty = 1.1"),
+    ],
+)
+async def test_whatever_changes_what_is_said_makes_another_run(
+    tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher, old: str, new: str
+) -> None:
+    profile = tmp_path / "qwen3-8b.toml"
+    shipped = (Path(__file__).parents[2] / "models" / "qwen3-8b.toml").read_text(encoding="utf-8")
+    assert old in shipped
+    profile.write_text(shipped, encoding="utf-8")
+    await run(make(simulator=str(profile)), answering(at_random), watcher)
+    profile.write_text(shipped.replace(old, new), encoding="utf-8")
+    with pytest.raises(UserError, match=r"holds a different run: simulator\."):
+        await run(make(simulator=str(profile)), answering(at_random), watcher)
+
+
+async def test_a_folder_with_other_files_is_left_alone(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan = make()
+    plan.out.mkdir(mode=0o755)
+    (plan.out / "thesis.tex").write_text("", encoding="utf-8")
+    with pytest.raises(UserError, match=r"holds other files \(thesis\.tex\) and no run; name a new or empty folder"):
+        await run(plan, answering(at_random), watcher)
+    assert stat.S_IMODE(plan.out.stat().st_mode) == 0o755
+    assert [f.name for f in plan.out.iterdir()] == ["thesis.tex"]
+
+
+async def test_a_run_that_lost_its_manifest_is_not_mixed_with_another(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan = make()
+    await run(plan, answering(at_random), watcher)
+    (plan.out / MANIFEST).unlink()
+    with pytest.raises(UserError, match="and no run"):
+        await run(make(turns=8), answering(at_random), watcher)
+
+
+async def test_a_damaged_store_is_named(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan = make()
+    await run(plan, answering(at_random), watcher)
+    store = plan.out / NAME
+    store.write_bytes(store.read_bytes()[:4096] + b"\x07" * (store.stat().st_size - 4096))
+    with pytest.raises(UserError, match=r"Cannot use .*run\.sqlite"):
+        await run(plan, answering(at_random), watcher)
+
+
+async def test_cut_and_empty_replies_are_counted(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    def handler(request: Request) -> str | Reply:
+        if request.pattern is None and request.sampling.max_tokens == 300:
+            return Reply("", Finish.LENGTH, Usage())
+        return at_random(request)
+
+    outcome = await run(make(), answering(handler), watcher)
+    assert outcome.replies == (8, 8, 8)
+
+
 async def test_simulate_first_and_judge_later(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
     plan = make()
     outcome = await run(plan, answering(at_random), watcher, judge=False)
@@ -241,7 +338,7 @@ async def test_without_a_run_there_is_nothing_to_judge_or_score(
 async def test_one_process_at_a_time(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
     plan = make()
     plan.out.mkdir()
-    script = f"import sys; from pathlib import Path; from vera_local.run.lock import locked\n\
+    script = f"import sys; from pathlib import Path; from vera_local.run.folder import locked\n\
 with locked(Path({str(plan.out)!r})): print('held', flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
@@ -270,7 +367,7 @@ async def test_a_broken_manifest_is_named(make: MakePlan, answering: Answering, 
     with pytest.raises(UserError, match=r"manifest\.json: this is no manifest of a run"):
         await run(plan, answering(at_random), watcher)
     (plan.out / MANIFEST).write_text('{"schema": 99}', encoding="utf-8")
-    with pytest.raises(UserError, match=r"manifest\.json: this manifest was written by another version"):
+    with pytest.raises(UserError, match=r"manifest\.json: this manifest is of another version or not whole"):
         await run(plan, answering(at_random), watcher)
 
 

@@ -14,7 +14,7 @@ from vera_local.run.plan import DEMONSTRATION_TURNS
 
 def test_without_a_model_the_run_is_a_demonstration() -> None:
     plan = make_plan(load_config(None, {}))
-    assert plan.demonstration
+    assert all(player.embedded for player in (plan.simulator, plan.chatbot, plan.judge))
     assert [p.group for p in plan.personas] == ["None", "Low", "High", "Immediate"]
     assert plan.turns == DEMONSTRATION_TURNS == 6
 
@@ -22,15 +22,25 @@ def test_without_a_model_the_run_is_a_demonstration() -> None:
 def test_with_a_model_the_published_size_is_the_default() -> None:
     plan = make_plan(load_config(None, dict.fromkeys(("simulator", "chatbot", "judge"), "qwen3-8b")))
     bundle = load_bundle("suicide_risk")
-    assert not plan.demonstration
+    assert not any(player.embedded for player in (plan.simulator, plan.chatbot, plan.judge))
     assert plan.personas == bundle.choose(len(bundle.personas))
     assert plan.turns == bundle.turns == 30
 
 
-def test_one_embedded_role_still_makes_it_a_demonstration() -> None:
+def test_with_one_model_named_the_size_is_no_longer_a_demonstration_s() -> None:
     plan = make_plan(load_config(None, {"chatbot": "qwen3-8b"}))
-    assert plan.demonstration
+    assert plan.judge.embedded
     assert plan.turns == 30
+
+
+def test_a_served_chatbot_is_tested_as_it_is() -> None:
+    assert make_plan(load_config(None, {"chatbot": "m@http://127.0.0.1:9/v1"})).system_prompt == ""
+    assert make_plan(load_config(None, {"chatbot": "qwen3-8b"})).system_prompt
+
+
+def test_a_judge_that_reasons_behind_a_server_is_refused() -> None:
+    with pytest.raises(UserError, match="judge: gpt-oss-20b behind a server reasons before every answer"):
+        make_plan(load_config(None, {"judge": "gpt-oss-20b@http://127.0.0.1:9/v1"}))
 
 
 @pytest.mark.parametrize(("asked", "held"), [("1", 2), ("5", 6), ("6", 6)])

@@ -14,6 +14,7 @@ from vera_local.engine.seam import NO_USAGE, Usage
 from vera_local.errors import UserError
 from vera_local.judge import Mode, State, Verdict
 from vera_local.run.store import NAME, Store
+from vera_local.simulate import Said
 
 TWO = (Conversation("b-1", "b", 1), Conversation("a-1", "a", 1))
 
@@ -25,7 +26,8 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: li
     with Store.open(folder) as store:
         store.begin(TWO)
         for turn, text in enumerate(texts, 1):
-            store.add_message("a-1", turn, Message(Speaker.PERSONA if turn % 2 else Speaker.CHATBOT, text), NO_USAGE)
+            speaker = Speaker.PERSONA if turn % 2 else Speaker.CHATBOT
+            store.add_message("a-1", turn, Said(Message(speaker, text), NO_USAGE, cut=False))
     with Store.open(folder) as again:
         first, second = again.conversations()
     assert (first.id, second.id) == ("b-1", "a-1"), "in the run's order"
@@ -36,7 +38,7 @@ def test_a_goodbye_and_its_ending_are_one(tmp_path: Path) -> None:
     """Apart, a kill between them would make a resumed run talk on after the goodbye."""
     with Store.open(tmp_path) as store:
         store.begin(TWO)
-        store.add_message("a-1", 1, Message(Speaker.PERSONA, "bye"), NO_USAGE, Ending.PERSONA)
+        store.add_message("a-1", 1, Said(Message(Speaker.PERSONA, "bye"), NO_USAGE, cut=False, leaves=True))
         assert store.conversations()[1].ending is Ending.PERSONA
 
 
@@ -70,13 +72,36 @@ def test_only_what_failed_is_opened_again(tmp_path: Path) -> None:
         store.begin(TWO)
         store.end("a-1", Ending.ERROR, "a hiccup")
         store.end("b-1", Ending.OVERFLOW, "too long")
-        store.add_verdict("b-1", "judge", 1, Verdict("1", State.ERROR, None, Mode.DIRECT))
-        store.add_verdict("b-1", "judge", 2, Verdict("2", State.INVALID, None, Mode.DIRECT))
-        store.set_ratings("b-1", "judge", [DimensionRating("d", None, ("1",))])
-        store.forget_errors()
+        store.reopen_failed()
         assert [c.ending for c in store.conversations()] == [Ending.OVERFLOW, None]
-        assert list(store.verdicts("b-1", "judge")) == ["2"]
-        assert store.rated("judge") == frozenset()
+
+
+def test_a_failed_walk_goes_back_to_its_first_failure_and_other_judges_keep_theirs(tmp_path: Path) -> None:
+    """What came after a failure may lie on another path; another judge's ratings are none of this judge's business."""
+    with Store.open(tmp_path) as store:
+        store.begin(TWO)
+        for judge in ("a judge", "another"):
+            for place, state in enumerate((State.ANSWERED, State.ERROR, State.INVALID), 1):
+                answer = "Yes" if state is State.ANSWERED else None
+                store.add_verdict("b-1", judge, place, Verdict(str(place), state, answer, Mode.DIRECT))
+            store.set_ratings("b-1", judge, [DimensionRating("d", None, ("2",))])
+        assert store.rated("a judge") == frozenset()
+        store.forget_failed("a judge")
+        assert list(store.verdicts("b-1", "a judge")) == ["1"]
+        assert [judge for _, judge, _ in store.ratings()] == ["another"]
+        assert list(store.verdicts("b-1", "another")) == ["1", "2", "3"]
+
+
+def test_faulty_replies_and_reasons_are_counted(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.begin(TWO)
+        for turn, (text, cut) in enumerate([("hi", True), ("so", True), ("", False), (" ", False), ("oh", False)], 1):
+            speaker = Speaker.PERSONA if turn == 1 else Speaker.CHATBOT
+            store.add_message("a-1", turn, Said(Message(speaker, text), NO_USAGE, cut=cut))
+        store.end("a-1", Ending.ERROR, "a hiccup")
+        store.add_verdict("b-1", "j", 1, Verdict("1", State.OVERFLOW, None, Mode.DIRECT, "", "too long"))
+        assert store.faulty_replies() == (4, 1, 2)
+        assert store.reasons() == {"error": "a hiccup", "overflow": "too long"}
 
 
 def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.fake import FakeEngine, Handler
 from vera_local.engine.seam import ContextOverflow, Draw, EngineDied, EngineError, InvalidRequest, Request, Usage
 from vera_local.simulate import Ended, Setting, Simulator, converse
-from vera_local.simulate.converse import TRIES
+from vera_local.simulate.converse import TRIES, Said
 
 SIGNAL = "<END OF CHAT>"
 DRAW = Draw(temperature=0.8, top_p=0.9, max_tokens=50)
@@ -30,7 +30,7 @@ class Stage:
     chatbot: Handler
     turns: int = 6
     seed: int = 0
-    recorded: list[tuple[int, Message, Usage, bool]] = field(default_factory=list)
+    recorded: list[tuple[int, Said]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.simulator_engine, self.chatbot_engine = FakeEngine(self.persona), FakeEngine(self.chatbot)
@@ -84,9 +84,9 @@ async def test_the_persona_begins_and_the_chatbot_ends() -> None:
 def test_each_turn_is_recorded_once_in_order_with_its_cost(turns: int) -> None:
     stage = Stage(by_seed, by_seed, turns)
     ended = asyncio.run(stage.play())
-    assert [turn for turn, *_ in stage.recorded] == list(range(1, turns + 1))
-    assert tuple(message for _, message, *_ in stage.recorded) == ended.conversation.messages
-    assert all(usage.output == 3 and usage.prompt > 0 for _, _, usage, _ in stage.recorded)
+    assert [turn for turn, _ in stage.recorded] == list(range(1, turns + 1))
+    assert tuple(said.message for _, said in stage.recorded) == ended.conversation.messages
+    assert all(said.usage.output == 3 and said.usage.prompt > 0 for _, said in stage.recorded)
     assert len(stage.requests) == turns
 
 
@@ -107,8 +107,8 @@ async def test_the_persona_leaves_and_its_last_words_stay(last: str) -> None:
     stage = Stage(lines("p1", last), lines("c1"))
     ended = await stage.play()
     assert ended == Ended(replace(NEW, messages=said("p1", "c1", "bye"), ending=Ending.PERSONA))
-    assert [turn for turn, *_ in stage.recorded] == [1, 2, 3]
-    assert [leaves for *_, leaves in stage.recorded] == [False, False, True]
+    assert [turn for turn, _ in stage.recorded] == [1, 2, 3]
+    assert [said.leaves for _, said in stage.recorded] == [False, False, True]
 
 
 @pytest.mark.parametrize("last", [SIGNAL, f"  {SIGNAL}\n", SIGNAL.lower() * 2])
@@ -144,7 +144,9 @@ async def test_an_empty_message_of_the_persona_is_asked_for_again_with_another_s
     first, second, third, _ = stage.simulator_engine.requests
     assert first.messages == second.messages == third.messages
     assert len({first.sampling.seed, second.sampling.seed, third.sampling.seed}) == 3
-    assert stage.recorded[0][2] == Usage(prompt=3 * await stage.simulator_engine.count_tokens(first.messages), output=1)
+    assert stage.recorded[0][1].usage == Usage(
+        prompt=3 * await stage.simulator_engine.count_tokens(first.messages), output=1
+    )
 
 
 async def test_a_persona_that_stays_silent_ends_it() -> None:
@@ -178,7 +180,7 @@ async def test_a_failure_ends_this_conversation_and_what_was_said_stays(
     ended = await stage.play()
     assert ended.conversation.ending is ending
     assert ended.detail == str(error)
-    assert ended.conversation.messages == tuple(message for _, message, *_ in stage.recorded)
+    assert ended.conversation.messages == tuple(said.message for _, said in stage.recorded)
     assert len(ended.conversation.messages) in (2, 3)
     assert not ended.conversation.judgeable
 
@@ -209,7 +211,7 @@ def test_going_on_asks_only_for_what_is_missing_and_comes_to_the_same_end(
     again = Stage(persona, by_seed, turns=8, seed=seed)
     ended = asyncio.run(again.play(replace(NEW, messages=expected.messages[:held])))
     assert ended.conversation == expected
-    assert [turn for turn, *_ in again.recorded] == list(range(held + 1, len(expected.messages) + 1))
+    assert [turn for turn, _ in again.recorded] == list(range(held + 1, len(expected.messages) + 1))
     for now, before in (
         (again.simulator_engine.requests, whole.simulator_engine.requests),
         (again.chatbot_engine.requests, whole.chatbot_engine.requests),

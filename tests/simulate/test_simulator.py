@@ -65,7 +65,7 @@ async def test_the_request_draws_as_the_role_states_with_its_own_seed() -> None:
 async def test_a_message_is_stripped_of_blanks_and_comes_with_its_cost() -> None:
     usage = Usage(9, 4, 2)
     spoken = await simulator(reply=Reply("\n I am tired. ", Finish.LENGTH, usage)).speak(ANN, HISTORY, 1)
-    assert spoken == Spoken("I am tired.", False, usage)
+    assert spoken == Spoken("I am tired.", False, usage, cut=True)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_end_signal_is_heard_anywhere_and_never_kept(said: str, text: str) -
 
 @pytest.mark.parametrize("said", ["END OF CHAT", "<END OF CHAT", "<END  OF CHAT>", "the end of chat", ""])
 def test_what_only_looks_like_the_end_signal_is_text(said: str) -> None:
-    assert speak(said) == Spoken(said, False, Usage(speak(said).usage.prompt, 0, len(said.split())))
+    assert speak(said) == Spoken(said, False, Usage(speak(said).usage.prompt, 0, len(said.split())), cut=False)
 
 
 PIECES = st.lists(st.sampled_from(["<", "END", " OF", " CHAT", ">", SIGNAL, SIGNAL.lower(), "a", " "]), max_size=12)

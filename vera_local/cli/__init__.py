@@ -7,26 +7,46 @@ import sys
 
 from vera_local.engine.offline import go_offline
 
+INTERRUPTED = 130
+"""The exit code that shells expect after Ctrl-C."""
+
 
 def main() -> None:
     """Run a command. Exit codes: 0 done, 1 an engine failed, 2 wrong input or surroundings, 130 interrupted."""
     go_offline()
     os.umask(0o077)
+    try:
+        sys.exit(_command())
+    except KeyboardInterrupt:
+        # Before a run has its own way to stop: nothing was begun.
+        os.write(2, b"vera-local: Stopped before anything was begun.\n")
+        os._exit(INTERRUPTED)
+
+
+def _command() -> int:
+    import typer
+
     from vera_local.cli.app import app
     from vera_local.cli.interrupt import Interrupted, leave
     from vera_local.engine.seam import EngineError
     from vera_local.errors import UserError
 
     try:
-        app()
+        return int(app(standalone_mode=False) or 0)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except UserError as error:
-        _end(str(error), 2)
+        return _told(str(error), 2)
     except EngineError as error:
-        _end(f"{error}; what was finished is kept, and the same command goes on from there", 1)
+        return _told(f"{error}; what was finished is kept, and the same command goes on from there", 1)
     except Interrupted as farewell:
         leave(str(farewell))
+    except typer.exceptions.TyperException as error:
+        told = str(getattr(error, "message", None) or error).rstrip(".")
+        # Without a command typer has printed its help and has nothing to add.
+        return _told(f"{told}; see vera-local --help", 2) if told else 2
 
 
-def _end(sentence: str, code: int) -> None:
+def _told(sentence: str, code: int) -> int:
     print(f"vera-local: {sentence}", file=sys.stderr, flush=True)
-    sys.exit(code)
+    return code

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from vera_local.bundle import load_bundle
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.show import announce, progress_console, show_outcome
+from vera_local.engine.seam import EngineError
 from vera_local.errors import UserError
 from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener, score_run
 from vera_local.run import run as run_plan
@@ -87,17 +89,18 @@ def simulate(
 def judge(folder: Run, judge: Judge = None, as_json: Json = False) -> None:
     """Rate the conversations of a run with the judge it names, or with a further one."""
     stored = _stored(folder)
+    if judge is None and stored["judge"] is None:
+        raise UserError(f"{folder} has not been judged yet; name a judge with --judge")
     plan = make_plan(load_config(None, stored | _flags(out=folder, judge=judge)))
     console = progress_console()
     outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
-    show_outcome(outcome, demonstration=plan.demonstration, as_json=as_json)
+    _finish(outcome, judge=True, as_json=as_json)
 
 
 @app.command()
 def score(folder: Run, as_json: Json = False) -> None:
     """Score a run again from its store and write its result files."""
-    plan = make_plan(load_config(None, _stored(folder) | {"out": folder}))
-    show_outcome(score_run(folder, plan.bundle), demonstration=plan.demonstration, as_json=as_json)
+    show_outcome(score_run(folder, load_bundle(_stored(folder)["bundle"])), as_json=as_json)
 
 
 @app.command()
@@ -120,9 +123,17 @@ def _flags(**given: Any) -> dict[str, Any]:
 
 def _evaluate(plan: Plan, *, judge: bool, as_json: bool) -> None:
     console = progress_console()
-    announce(plan, console)
+    announce(plan, console, judge=judge)
     outcome = _until_done(run_plan(plan, opener(plan.out / LOG), Watcher(console), judge=judge), plan.out)
-    show_outcome(outcome, demonstration=plan.demonstration, as_json=as_json)
+    _finish(outcome, judge=judge, as_json=as_json)
+
+
+def _finish(outcome: Outcome, *, judge: bool, as_json: bool) -> None:
+    """Show what came out; exit code 1 where it is nothing at all."""
+    show_outcome(outcome, as_json=as_json)
+    useful = outcome.scores if judge else [c for c in outcome.conversations if c.judgeable]
+    if not useful:
+        raise EngineError("no conversation could be judged, for the reasons above")
 
 
 def _until_done(work: Any, folder: Path) -> Outcome:

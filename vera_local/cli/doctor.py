@@ -17,7 +17,7 @@ from vera_local.engine.probe import probe_chat, probe_constraint
 from vera_local.engine.seam import Engine, EngineError
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
-from vera_local.run import Opening, Player, RunConfig, make_plan, opener
+from vera_local.run import Opening, Player, RunConfig, key_of, make_plan, opener
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,8 @@ async def examine(config: RunConfig, console: Console, *, as_json: bool) -> bool
     machine = this_machine()
     found("device", True, f"{machine.name}, {machine.memory_bytes / 1e9:.0f} GB ({machine.device})")
     plan = make_plan(config)
-    players = {p.profile.name: p for p in (plan.simulator, plan.chatbot, plan.judge)}
-    for player in players.values():
-        await _model(player, found)
+    for player in {key_of(p): p for p in (plan.simulator, plan.chatbot, plan.judge)}.values():
+        await _model(player, found, judges=key_of(player) == key_of(plan.judge))
     if as_json:
         print(json.dumps([asdict(f) for f in findings]))
     return all(f.ok for f in findings)
@@ -73,7 +72,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-async def _model(player: Player, found: Found) -> None:
+async def _model(player: Player, found: Found, *, judges: bool) -> None:
+    """Start one engine and try it; only a judge has to keep to options."""
     name = player.profile.name
     try:
         if player.url is None:
@@ -83,19 +83,20 @@ async def _model(player: Player, found: Found) -> None:
         with tempfile.TemporaryDirectory() as folder:
             engine = await opener(Path(folder) / "engine.log")(Opening(player, None))
             try:
-                await _probes(name, engine, found)
+                await _probes(name, engine, found, judges=judges)
             finally:
                 await engine.aclose()
     except UserError as error:
         found(name, False, str(error))
 
 
-async def _probes(name: str, engine: Engine, found: Found) -> None:
+async def _probes(name: str, engine: Engine, found: Found, *, judges: bool) -> None:
     limits = engine.limits
     kv = "unknown to us" if limits.kv_tokens is None else f"{limits.kv_tokens} tokens"
     found(f"{name} engine", True, f"started; context {limits.context} tokens, KV cache {kv}")
     await _probe(f"{name} template", _greeting(engine), found)
-    await _probe(f"{name} constraint", _constrained(engine, name), found)
+    if judges:
+        await _probe(f"{name} constraint", _constrained(engine, name), found)
 
 
 async def _probe(check: str, probe: Awaitable[str], found: Found) -> None:

@@ -12,14 +12,12 @@ from typing import Any, NoReturn, TypeVar
 
 import psutil
 
+from vera_local.cli import INTERRUPTED
+
 T = TypeVar("T")
 
 GRACE_SECONDS = 3.0
 """Time for an orderly end before everything is killed; the user is promised 5 seconds in all."""
-
-INTERRUPTED = 130
-"""The exit code that shells expect after Ctrl-C."""
-
 
 _STDERR = os.dup(2)
 """Ours even while an engine starts and descriptor 2 belongs to its log."""

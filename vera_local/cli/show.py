@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TextIO
+from collections import Counter
+from typing import Any, TextIO
 
 from rich.console import Console
 
@@ -29,20 +30,27 @@ def progress_console() -> Console:
     return Console(file=stream)
 
 
-def announce(plan: Plan, console: Console) -> None:
+def announce(plan: Plan, console: Console, *, judge: bool) -> None:
     """What is about to run."""
     rows = {
         "bundle": f"{plan.bundle.title} {plan.bundle.version}",
         "personas": f"{len(plan.personas)} of {len(plan.bundle.personas)}, {plan.config.repeats} conversation(s) each",
         "turns": f"{plan.turns} messages, both sides together" + _bumped(plan),
         "simulator": _player(plan, "simulator"),
-        "chatbot": _player(plan, "chatbot"),
-        "judge": _player(plan, "judge"),
+        "chatbot": f"{_player(plan, 'chatbot')}, {_system_prompt(plan)}",
+        **({"judge": _player(plan, "judge")} if judge else {}),
         "seed": str(plan.config.seed),
         "folder": str(plan.out),
     }
     for key, value in rows.items():
         console.print(f"{key:>10}  {value}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _system_prompt(plan: Plan) -> str:
+    own = plan.config.chatbot.system_prompt
+    if own is not None:
+        return f"system prompt {own}"
+    return "the bundle's system prompt" if plan.system_prompt else "no system prompt of ours"
 
 
 def _bumped(plan: Plan) -> str:
@@ -55,10 +63,10 @@ def _player(plan: Plan, role: str) -> str:
     return f"{player.profile.title} at {player.url}" if player.url else player.profile.title
 
 
-def show_outcome(outcome: Outcome, *, demonstration: bool, as_json: bool) -> None:
-    """Tables on standard output, or the scores as one JSON object."""
+def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
+    """Tables on standard output, or one JSON object."""
     if as_json:
-        print(json.dumps({judge: scores.model_dump(mode="json") for judge, scores in outcome.scores.items()}))
+        print(json.dumps(_as_json(outcome)))
         return
     console = Console()
     for judge, scores in outcome.scores.items():
@@ -67,17 +75,33 @@ def show_outcome(outcome: Outcome, *, demonstration: bool, as_json: bool) -> Non
         console.print(f"\nBy {outcome.bundle.group_column}", style="bold", highlight=False)
         console.print(by_group(scores))
     console.print()
-    for line in summary(outcome, demonstration):
+    for line in summary(outcome):
         console.print(line, highlight=False, markup=False)
 
 
-def summary(outcome: Outcome, demonstration: bool) -> list[str]:
+def _as_json(outcome: Outcome) -> dict[str, Any]:
+    said, cut, empty = outcome.replies
+    return {
+        "folder": str(outcome.folder),
+        "endings": Counter(c.ending.value if c.ending else "unfinished" for c in outcome.conversations),
+        "chatbot_messages": {"all": said, "cut": cut, "empty": empty},
+        "missing_verdicts": outcome.missing_verdicts,
+        "reasons": outcome.reasons,
+        "demonstration": outcome.demonstration,
+        "judges": {judge: scores.model_dump(mode="json") for judge, scores in outcome.scores.items()},
+    }
+
+
+def summary(outcome: Outcome) -> list[str]:
     """Plain sentences below the tables."""
     missing = [f"{n} verdicts {state}" for state, n in outcome.missing_verdicts.items()]
+    said, cut, empty = outcome.replies
     return [
         *summary_lines(outcome.conversations, outcome.scores),
+        f"Chatbot messages: {said}, cut at their token limit: {cut}, empty: {empty}",
         *([f"Without an answer: {', '.join(missing)}."] if missing else []),
+        *(f"Why ({place}): {reason}" for place, reason in outcome.reasons.items()),
         f"Results: {outcome.folder} (scores.json, results.csv, results.parquet; transcripts in conversations.jsonl).",
-        *([DEMONSTRATION] if demonstration else []),
+        *([DEMONSTRATION] if outcome.demonstration else []),
         LIMITS,
     ]

@@ -10,9 +10,16 @@ NAMES = {Speaker.PERSONA: "user", Speaker.CHATBOT: "chatbot"}
 
 
 def numbered(conversation: Conversation) -> str:
-    """Every turn with its number and speaker, a blank line between turns; the text as it was written."""
-    turns = (f"[{i}] {NAMES[m.speaker]}: {m.text}" for i, m in enumerate(conversation.messages, 1))
+    """Every turn with its number and speaker, a blank line between turns.
+
+    Further lines of a message are indented, so that none can pass for the beginning of a turn.
+    """
+    turns = (f"[{i}] {NAMES[m.speaker]}: {_indented(m.text)}" for i, m in enumerate(conversation.messages, 1))
     return "\n\n".join(turns)
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n    ")
 
 
 def fence_for(conversation: Conversation, seed: int) -> str:

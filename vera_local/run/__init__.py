@@ -2,7 +2,7 @@
 
 from vera_local.run.config import EMBEDDED, RunConfig, load_config
 from vera_local.run.evaluate import Outcome, judge_run, run, score_run
-from vera_local.run.host import Opener, Opening, opener
+from vera_local.run.host import Opener, Opening, key_of, opener
 from vera_local.run.plan import Plan, Player, make_plan
 from vera_local.run.progress import Watcher
 
@@ -16,6 +16,7 @@ __all__ = [
     "RunConfig",
     "Watcher",
     "judge_run",
+    "key_of",
     "load_config",
     "make_plan",
     "opener",

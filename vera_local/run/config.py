@@ -7,12 +7,46 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from vera_local.errors import UserError
 
 EMBEDDED = "smollm2-135m-instruct"
 """The model that plays a role nobody was named for: it is on every machine, and it shows the machinery only."""
+
+
+def _role_table(value: Any) -> Any:
+    """`MODEL` or `MODEL@URL` as a table."""
+    if not isinstance(value, str):
+        return value
+    model, at, url = value.partition("@http")
+    return {"model": model, "url": "http" + url} if at else {"model": value}
+
+
+def _persona_choice(value: Any) -> Any:
+    """A number, or names separated by commas."""
+    if not isinstance(value, str):
+        return _whole(value) if isinstance(value, bool | float) else value
+    text = value.strip()
+    if text.lstrip("+-").isdigit():
+        return int(text)
+    if not text:
+        raise ValueError("name at least one persona, or give a number")
+    return [name.strip() for name in text.split(",")]
+
+
+def _whole(value: Any) -> Any:
+    """Neither `true` nor 6.0 is a number of turns."""
+    if isinstance(value, bool | float):
+        raise ValueError("must be a whole number")
+    return value
+
+
+def _without_login(url: str | None) -> str | None:
+    """Config and manifest are no place for a password."""
+    if url is not None and "@" in url.split("//", 1)[1].split("/", 1)[0]:
+        raise ValueError("must not hold a login; put the key into an environment variable and name that in key_env")
+    return url
 
 
 class RoleConfig(BaseModel):
@@ -25,7 +59,7 @@ class RoleConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = Field(min_length=1)
-    url: str | None = Field(default=None, pattern=r"^https?://")
+    url: Annotated[str | None, AfterValidator(_without_login)] = Field(default=None, pattern=r"^https?://")
     key_env: str | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -44,24 +78,6 @@ class ChatbotConfig(SpeakerConfig):
     system_prompt: Path | None = None
 
 
-def _role_table(value: Any) -> Any:
-    """`MODEL` or `MODEL@URL` as a table."""
-    if not isinstance(value, str):
-        return value
-    model, at, url = value.partition("@http")
-    return {"model": model, "url": "http" + url} if at else {"model": value}
-
-
-def _persona_choice(value: Any) -> Any:
-    """A number, or names separated by commas."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if text.lstrip("+-").isdigit():
-        return int(text)
-    return [name.strip() for name in text.split(",")]
-
-
 Role = Annotated[RoleConfig, BeforeValidator(_role_table)]
 Speaker = Annotated[SpeakerConfig, BeforeValidator(_role_table)]
 Chatbot = Annotated[ChatbotConfig, BeforeValidator(_role_table)]
@@ -69,19 +85,22 @@ Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
 
 
 class RunConfig(BaseModel):
-    """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles."""
+    """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles.
+
+    Without a judge the embedded model judges, where anything is judged at all.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     bundle: str = "suicide_risk"
     out: Path | None = None
     personas: Personas = None
-    turns: int | None = Field(default=None, ge=1)
-    repeats: int = Field(default=1, ge=1)
-    seed: int = Field(default=0, ge=0)
+    turns: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
+    repeats: Annotated[int, BeforeValidator(_whole)] = Field(default=1, ge=1)
+    seed: Annotated[int, BeforeValidator(_whole)] = Field(default=0, ge=0)
     simulator: Speaker = SpeakerConfig(model=EMBEDDED)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
-    judge: Role = RoleConfig(model=EMBEDDED)
+    judge: Role | None = None
 
 
 ROLES: dict[str, type[RoleConfig]] = {"simulator": SpeakerConfig, "chatbot": ChatbotConfig, "judge": RoleConfig}
@@ -104,7 +123,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{file}: this is not valid TOML: {error}") from None
+        raise UserError(f"{file}: this is not valid TOML: {error}; correct that line") from None
     except UnicodeDecodeError:
         raise UserError(f"{file}: this is not a text file in UTF-8, which a config has to be") from None
     except OSError as error:
@@ -135,5 +154,9 @@ def _told(found: Any) -> str:
             return "must be a whole number"
         case "string_pattern_mismatch":
             return "must begin with http:// or https://"
+        case "string_too_short":
+            return "must not be empty"
+        case "model_type" | "model_attributes_type":
+            return "must be a model's name or a table of settings"
     message: str = found["msg"].removeprefix("Value error, ")
     return f"{message[:1].lower()}{message[1:]}"

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from vera_local.bundle import Bundle
-from vera_local.conversation import Conversation
+from vera_local.conversation import Conversation, Ending
 from vera_local.engine.probe import probe_constraint
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
 from vera_local.report.files import write_results, write_transcripts
 from vera_local.run import manifest
+from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.host import Host, Opener, Opening, key_of
 from vera_local.run.judging import judge_stage
-from vera_local.run.lock import locked
 from vera_local.run.plan import Plan, Player
 from vera_local.run.progress import Watcher
 from vera_local.run.simulating import simulate_stage
@@ -33,6 +33,13 @@ class Outcome:
     conversations: tuple[Conversation, ...]
     scores: dict[str, Scores]
     missing_verdicts: dict[str, int]
+    """Verdict state -> how many verdicts are in it, for the states without an answer."""
+    reasons: dict[str, str]
+    """Unplanned ending or verdict state -> the first reason that was given for it."""
+    replies: tuple[int, int, int]
+    """Chatbot messages: all, cut at their token limit, empty."""
+    demonstration: bool
+    """Whether the embedded model had a part in it."""
 
 
 async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = True) -> Outcome:
@@ -42,7 +49,7 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
     finished in the folder.
     """
     await _preflight(plan, opener, judge=judge)
-    manifest.prepare_folder(plan.out)
+    prepare_folder(plan.out)
     with locked(plan.out):
         manifest.enter(plan)
         if judge:
@@ -65,9 +72,7 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
 
 async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     """Find every model before anything is written; servers are asked only for a run that is yet to begin."""
-    manifest.identity(plan)
-    if judge:
-        manifest.judge_identity(plan)
+    manifest.check(plan, judge=judge)
     if manifest.read(plan.out) is not None:
         return
     players = (plan.simulator, plan.chatbot, plan.judge) if judge else (plan.simulator, plan.chatbot)
@@ -77,10 +82,9 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
 
 
 async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool) -> None:
-    store.forget_errors()
     host = Host(opener)
     try:
-        if simulate and any(c.ending is None for c in store.conversations()):
+        if simulate and any(c.ending in (None, Ending.ERROR) for c in store.conversations()):
             await _ready(host, watcher, plan.simulator, plan.chatbot)
             await simulate_stage(plan, store, (host.engine(plan.simulator), host.engine(plan.chatbot)), watcher)
         rated = store.rated(plan.judge.profile.name)
@@ -143,4 +147,13 @@ def publish(folder: Path, bundle: Bundle, store: Store) -> Outcome:
     write_transcripts(folder, conversations)
     write_results(folder, frame, scores, {"name": bundle.name, "version": bundle.version})
     missing = {state.value: n for state, n in store.states().items() if state.value != "answered"}
-    return Outcome(folder, bundle, conversations, scores, missing)
+    return Outcome(
+        folder=folder,
+        bundle=bundle,
+        conversations=conversations,
+        scores=scores,
+        missing_verdicts=missing,
+        reasons=store.reasons(),
+        replies=store.faulty_replies(),
+        demonstration=manifest.demonstrates(folder),
+    )

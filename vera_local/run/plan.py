@@ -13,7 +13,7 @@ from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.profile import EngineOptions, Profile, Role, Source, Template, find_profile
 from vera_local.engine.seam import Draw
 from vera_local.errors import UserError
-from vera_local.run.config import RoleConfig, RunConfig
+from vera_local.run.config import EMBEDDED, RoleConfig, RunConfig
 
 DEMONSTRATION_TURNS = 6
 """Messages per conversation where the embedded model plays every role: enough to see each part at work on two cores."""
@@ -48,11 +48,6 @@ class Plan:
     system_prompt: str
     out: Path
 
-    @property
-    def demonstration(self) -> bool:
-        """Whether a role is played by the embedded model, so that the result says nothing clinical."""
-        return any(player.embedded for player in (self.simulator, self.chatbot, self.judge))
-
     def conversations(self) -> tuple[Conversation, ...]:
         """All conversations of the run, not yet begun, in a fixed order."""
         repeats = range(1, self.config.repeats + 1)
@@ -62,8 +57,10 @@ class Plan:
 def make_plan(config: RunConfig) -> Plan:
     """Look up what the config names; raises UserError for what cannot be found."""
     bundle = load_bundle(config.bundle)
-    players = [_player(getattr(config, role), role) for role in ("simulator", "chatbot", "judge")]
-    small = all(player.embedded for player in players)
+    judge = config.judge or RoleConfig(model=EMBEDDED)
+    roles: dict[str, RoleConfig] = {"simulator": config.simulator, "chatbot": config.chatbot, "judge": judge}
+    players = {name: _player(role, name) for name, role in roles.items()}
+    small = all(player.embedded for player in players.values())
     wanted = config.personas
     if wanted is None:
         wanted = min(len(bundle.groups), len(bundle.personas)) if small else len(bundle.personas)
@@ -73,9 +70,9 @@ def make_plan(config: RunConfig) -> Plan:
         bundle=bundle,
         personas=bundle.choose(wanted),
         turns=turns + turns % 2,
-        simulator=players[0],
-        chatbot=players[1],
-        judge=players[2],
+        simulator=players["simulator"],
+        chatbot=players["chatbot"],
+        judge=players["judge"],
         system_prompt=_system_prompt(config, bundle),
         out=config.out or _default_folder(config, bundle),
     )
@@ -127,7 +124,8 @@ def _served(model: str) -> Profile:
 def _system_prompt(config: RunConfig, bundle: Bundle) -> str:
     file = config.chatbot.system_prompt
     if file is None:
-        return bundle.prompts.chatbot.render({}).strip()
+        # What a lab serves is tested as it is: only a bare model is told what to be.
+        return "" if config.chatbot.url is not None else bundle.prompts.chatbot.render({}).strip()
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -6,14 +6,15 @@ import asyncio
 
 from vera_local.bundle import Persona
 from vera_local.chatbot import LocalChatbot
-from vera_local.conversation import Conversation, Ending, Message
-from vera_local.engine.seam import Engine, Usage
+from vera_local.conversation import Conversation
+from vera_local.engine.seam import Engine
 from vera_local.run.admission import Admission
+from vera_local.run.host import key_of
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.stage import Stage
 from vera_local.run.store import Store
-from vera_local.simulate import NotedSimulator, Setting, Simulator, converse
+from vera_local.simulate import NotedSimulator, Said, Setting, Simulator, converse
 
 FULL_MESSAGE = 0.5
 """The expected length of a message, as a part of its token limit: people and chatbots stop before it."""
@@ -24,6 +25,7 @@ async def simulate_stage(plan: Plan, store: Store, engines: tuple[Engine, Engine
 
     Raises EngineDied (in an ExceptionGroup); what was said until then is in the store.
     """
+    store.reopen_failed()
     unfinished = [c for c in store.conversations() if c.ending is None]
     setting, personas = make_setting(plan, engines), {p.name: p for p in plan.personas}
     needs = {c.id: await _tokens(plan, setting, personas[c.persona]) for c in unfinished}
@@ -70,24 +72,29 @@ def _from_notes(plan: Plan, engine: Engine) -> NotedSimulator:
 
 
 async def _tokens(plan: Plan, setting: Setting, persona: Persona) -> int:
-    """What a conversation is expected to keep, when it ends, in the KV cache of an engine that hosts it."""
-    said = FULL_MESSAGE * plan.turns / 2 * (plan.simulator.draw.max_tokens + plan.chatbot.draw.max_tokens)
-    seen_by_persona = int(said) + await setting.simulator.engine.count_tokens(setting.simulator.prompt(persona, ()))
-    one_engine = plan.simulator.profile.name == plan.chatbot.profile.name and plan.simulator.url == plan.chatbot.url
+    """What a conversation is expected to keep, when it ends, in the KV cache of an engine that hosts it.
+
+    An estimate: full-length messages would take twice as much. The chatbot's system prompt is one for all, so it is
+    not counted; an engine that does not tell its KV cache is not asked for token counts either.
+    """
+    engine = setting.simulator.engine
+    said = int(FULL_MESSAGE * plan.turns / 2 * (plan.simulator.draw.max_tokens + plan.chatbot.draw.max_tokens))
+    prompt = setting.simulator.prompt(persona, ())
+    before = 0 if engine.limits.kv_tokens is None else await engine.count_tokens(prompt)
     # The two sides see the history in different roles, so one engine keeps it twice.
-    return seen_by_persona + (int(said) if one_engine else 0)
+    return before + (2 * said if key_of(plan.simulator) == key_of(plan.chatbot) else said)
 
 
 async def _hold(stage: Stage, setting: Setting, persona: Persona, conversation: Conversation, tokens: int) -> None:
     """One conversation, from admission to its end in the store."""
 
-    def record(turn: int, message: Message, usage: Usage, leaves: bool) -> None:
-        stage.store.add_message(conversation.id, turn, message, usage, Ending.PERSONA if leaves else None)
-        stage.step(usage)
+    def record(turn: int, said: Said) -> None:
+        stage.store.add_message(conversation.id, turn, said)
+        stage.step(said.usage)
 
     async with stage.job(tokens):
         ended = await converse(setting, persona, conversation, record)
-        said = ended.conversation
-        assert said.ending is not None
-        stage.store.end(said.id, said.ending, ended.detail)
-        stage.meter.steps -= setting.turns - len(said.messages)
+        held = ended.conversation
+        assert held.ending is not None
+        stage.store.end(held.id, held.ending, ended.detail)
+        stage.meter.steps -= setting.turns - len(held.messages)

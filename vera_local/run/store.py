@@ -16,6 +16,7 @@ from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 from vera_local.judge import Mode, State, Verdict
+from vera_local.simulate import Said
 
 NAME = "run.sqlite"
 
@@ -26,8 +27,8 @@ create table if not exists conversations (
 );
 create table if not exists messages (
     conversation text not null references conversations (id), turn integer not null, speaker text not null,
-    text text not null, prompt_tokens integer not null, cached_tokens integer not null, output_tokens integer not null,
-    primary key (conversation, turn)
+    text text not null, cut integer not null, prompt_tokens integer not null, cached_tokens integer not null,
+    output_tokens integer not null, primary key (conversation, turn)
 );
 create table if not exists verdicts (
     conversation text not null references conversations (id), judge text not null, question text not null,
@@ -71,6 +72,8 @@ class Store:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._db.close()
+        if isinstance(value, sqlite3.DatabaseError):
+            raise _unusable(self._file, value) from value
 
     @contextmanager
     def _commit(self) -> Iterator[sqlite3.Connection]:
@@ -78,7 +81,7 @@ class Store:
             self._db.execute("begin immediate")
             yield self._db
             self._db.execute("commit")
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             if self._db.in_transaction:
                 self._db.execute("rollback")
             raise _unusable(self._file, error) from error
@@ -103,15 +106,14 @@ class Store:
             )
         )
 
-    def add_message(
-        self, conversation: str, turn: int, message: Message, usage: Usage, ending: Ending | None = None
-    ) -> None:
-        """A turn (1-based) that was said, and the ending that it brought about: both are kept, or neither."""
-        row = (conversation, turn, message.speaker, message.text, usage.prompt, usage.cached, usage.output)
+    def add_message(self, conversation: str, turn: int, said: Said) -> None:
+        """A turn (1-based) that was said; where the persona leaves with it, both are kept or neither."""
+        m, u = said.message, said.usage
+        row = (conversation, turn, m.speaker, m.text, said.cut, u.prompt, u.cached, u.output)
         with self._commit() as db:
-            db.execute("insert into messages values (?, ?, ?, ?, ?, ?, ?)", row)
-            if ending is not None:
-                db.execute("update conversations set ending = ? where id = ?", (ending, conversation))
+            db.execute("insert into messages values (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            if said.leaves:
+                db.execute("update conversations set ending = ? where id = ?", (Ending.PERSONA, conversation))
 
     def end(self, conversation: str, ending: Ending, detail: str) -> None:
         """How a conversation ended, and why in words."""
@@ -157,19 +159,29 @@ class Store:
         ]
 
     def rated(self, judge: str) -> frozenset[str]:
-        """Conversations whose walk by this judge has ended."""
-        return frozenset(id for (id,) in self._db.execute("select conversation from ratings where judge = ?", (judge,)))
+        """Conversations whose walk by this judge has ended without an engine's failure."""
+        rows = self._db.execute(
+            "select conversation from ratings where judge = :judge except"
+            " select conversation from verdicts where judge = :judge and state = :error",
+            {"judge": judge, "error": State.ERROR},
+        )
+        return frozenset(id for (id,) in rows)
 
-    def forget_errors(self) -> None:
-        """Open again what an engine's failure ended, so that it is asked once more."""
+    def reopen_failed(self) -> None:
+        """Let conversations that an engine's failure ended go on from where they were."""
         with self._commit() as db:
             db.execute("update conversations set ending = null, detail = '' where ending = ?", (Ending.ERROR,))
-            db.execute(
-                "delete from ratings where (conversation, judge) in"
-                " (select conversation, judge from verdicts where state = ?)",
-                (State.ERROR,),
-            )
-            db.execute("delete from verdicts where state = ?", (State.ERROR,))
+
+    def forget_failed(self, judge: str) -> None:
+        """Take this judge's walks back to before an engine's failure: what came after it may lie on another path."""
+        failed = "select conversation, min(place) as place from verdicts where judge = ? and state = ? group by 1"
+        with self._commit() as db:
+            for conversation, place in db.execute(failed, (judge, State.ERROR)).fetchall():
+                db.execute("delete from ratings where conversation = ? and judge = ?", (conversation, judge))
+                db.execute(
+                    "delete from verdicts where conversation = ? and judge = ? and place >= ?",
+                    (conversation, judge, place),
+                )
 
     def usage(self) -> Mapping[str, Usage]:
         """Tokens by stage: simulator, chatbot, judge."""
@@ -185,8 +197,22 @@ class Store:
         """How many verdicts are in each state."""
         return {State(s): n for s, n in self._db.execute("select state, count(*) from verdicts group by state")}
 
+    def faulty_replies(self) -> tuple[int, int, int]:
+        """How many chatbot messages there are, how many of them were cut at their token limit, how many are empty."""
+        count = "select count(*), coalesce(sum(cut), 0), coalesce(sum(trim(text) = ''), 0) from messages"
+        said, cut, empty = self._db.execute(f"{count} where speaker = ?", (Speaker.CHATBOT,)).fetchone()
+        return said, cut, empty
+
+    def reasons(self) -> dict[str, str]:
+        """For each unplanned ending and each verdict state without an answer, the first reason that was given."""
+        rows = self._db.execute(
+            "select ending, min(detail) from conversations where detail != '' group by 1 union all"
+            " select state, min(detail) from verdicts where detail != '' group by 1"
+        )
+        return dict(rows.fetchall())
+
 
 def _unusable(file: Path, error: Exception) -> UserError:
     if "full" in str(error):
         return UserError(f"No space is left to write {file}: free some and run the same command again.")
-    return UserError(f"Cannot use {file} ({error}): name an output folder that you may write to.")
+    return UserError(f"Cannot use {file} ({error}): name an output folder that is whole and that you may write to.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from vera_local.bundle import Persona
 from vera_local.chatbot import Chatbot
 from vera_local.conversation import Conversation, Ending, Message, Speaker
-from vera_local.engine.seam import ContextOverflow, EngineDied, EngineError, Usage
+from vera_local.engine.seam import ContextOverflow, EngineDied, EngineError, Finish, Usage
 from vera_local.seed import derive
 from vera_local.simulate.noted import NotedSimulator
 from vera_local.simulate.simulator import Simulator
@@ -16,8 +16,19 @@ from vera_local.simulate.simulator import Simulator
 TRIES = 4
 """How often a persona is asked for one message, each time with another seed, before its simulator counts as failed."""
 
-Record = Callable[[int, Message, Usage, bool], None]
-"""Called with the turn (1-based), the message, what it cost and whether the persona leaves with it, once it exists."""
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, what it cost, whether it was cut at its token limit, and whether the persona leaves with it."""
+
+    message: Message
+    usage: Usage
+    cut: bool
+    leaves: bool = False
+
+
+Record = Callable[[int, Said], None]
+"""Called with the turn (1-based) and what was said, once it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +61,11 @@ async def converse(setting: Setting, persona: Persona, so_far: Conversation, rec
     conversation = so_far
     try:
         while len(conversation.messages) < setting.turns:
-            message, usage, leaves = await _next(setting, persona, conversation)
-            if message.text or message.speaker is Speaker.CHATBOT:
-                conversation = replace(conversation, messages=(*conversation.messages, message))
-                record(len(conversation.messages), message, usage, leaves)
-            if leaves:
+            said = await _next(setting, persona, conversation)
+            if said.message.text or said.message.speaker is Speaker.CHATBOT:
+                conversation = replace(conversation, messages=(*conversation.messages, said.message))
+                record(len(conversation.messages), said)
+            if said.leaves:
                 return Ended(replace(conversation, ending=Ending.PERSONA))
     except EngineDied:
         raise
@@ -67,18 +78,16 @@ async def converse(setting: Setting, persona: Persona, so_far: Conversation, rec
     return Ended(replace(conversation, ending=Ending.TURNS))
 
 
-async def _next(setting: Setting, persona: Persona, conversation: Conversation) -> tuple[Message, Usage, bool]:
+async def _next(setting: Setting, persona: Persona, conversation: Conversation) -> Said:
     turn = len(conversation.messages) + 1
     if turn % 2 == 0:
         seed = derive(setting.seed, conversation.id, turn)
         reply = await setting.chatbot.reply(conversation.messages, seed)
-        return Message(Speaker.CHATBOT, reply.text), reply.usage, False
+        return Said(Message(Speaker.CHATBOT, reply.text), reply.usage, reply.finish is Finish.LENGTH)
     return await _speak(setting, persona, conversation, turn)
 
 
-async def _speak(
-    setting: Setting, persona: Persona, conversation: Conversation, turn: int
-) -> tuple[Message, Usage, bool]:
+async def _speak(setting: Setting, persona: Persona, conversation: Conversation, turn: int) -> Said:
     """The persona's message; an empty one without an end signal is asked for again."""
     usage = Usage()
     for attempt in range(TRIES):
@@ -86,5 +95,5 @@ async def _speak(
         spoken = await setting.simulator.speak(persona, conversation.messages, seed)
         usage += spoken.usage
         if spoken.text or spoken.leaves:
-            return Message(Speaker.PERSONA, spoken.text), usage, spoken.leaves
+            return Said(Message(Speaker.PERSONA, spoken.text), usage, spoken.cut, spoken.leaves)
     raise _SimulatorSilent(f"the simulator gave an empty message {TRIES} times at turn {turn}")

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 
 from vera_local.bundle import Persona, Template
 from vera_local.conversation import Message, Speaker
-from vera_local.engine.seam import ChatMessage, Draw, Engine, Reply, Request, Usage
+from vera_local.engine.seam import ChatMessage, Draw, Engine, Finish, Reply, Request, Usage
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A persona's message without its end signal, whether it gave one, and what the request cost."""
+    """A persona's message without its end signal, whether it gave one, what it cost, and whether it was cut off."""
 
     text: str
     leaves: bool
     usage: Usage
+    cut: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def read(reply: Reply, end_signal: str) -> Spoken:
     # Again and again, because what stands around a removed signal can make another one.
     while signal.search(text):
         text = signal.sub("", text)
-    return Spoken(text.strip(), text != reply.text, reply.usage)
+    return Spoken(text.strip(), text != reply.text, reply.usage, reply.finish is Finish.LENGTH)
 
 
 def _seen_by_persona(message: Message) -> ChatMessage:

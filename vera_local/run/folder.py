@@ -1,0 +1,57 @@
+"""The folder of a run: made for its owner alone, held by one process at a time. Knows nothing of what is in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vera_local.errors import UserError
+
+LOCK = "run.lock"
+MANIFEST = "manifest.json"
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make a folder for a new run, or see that the one that is there is empty or holds a run.
+
+    UserError where it cannot be made or written to, or holds something else.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        strange = [f.name for f in folder.iterdir() if f.name != LOCK]
+        if strange and MANIFEST not in strange:
+            raise UserError(f"{folder} holds other files ({sorted(strange)[0]}) and no run; name a new or empty folder")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, "not writable")
+        if not strange:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot write there ({error.strerror}); name another --out") from None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder; UserError where another process does.
+
+    A record lock ends with the process that took it, even by kill -9, and children do not inherit it.
+    """
+    file = folder / LOCK
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise UserError(f"{file}: cannot write there ({error.strerror}); name another --out") from None
+    try:
+        _take(descriptor, folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"{folder} is in use by another process; wait for it or name another --out") from None
