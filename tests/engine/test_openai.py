@@ -274,18 +274,21 @@ async def test_label_reads_are_refused_without_asking() -> None:
     assert server.bodies(CHAT) == []
 
 
-FAULTS = [
-    status(500),
-    status(503),
+FAULTS = [status(500), status(503)]
+"""Of the server, at one request."""
+
+LOSSES = [
+    status(408),
     status(429),
     broken(httpx.ConnectError("")),
     broken(httpx.ReadTimeout("slow")),
     broken(httpx.RemoteProtocolError("closed")),
     broken(httpx.DecodingError("garbled")),
 ]
+"""Of the server as a whole."""
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, *LOSSES])
 async def test_a_passing_fault_is_tried_again_with_the_same_request(fault: Handler, waited: list[float]) -> None:
     server = Server(**{CHAT: in_turn(fault, fault, completion())})
     reply = await (await opened(server)).generate(Request(MESSAGES, SAMPLING))
@@ -295,14 +298,73 @@ async def test_a_passing_fault_is_tried_again_with_the_same_request(fault: Handl
     assert waited == list(PAUSES[:2])
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_a_fault_that_stays_means_that_the_engine_died(fault: Handler, waited: list[float]) -> None:
-    server = Server(**{CHAT: fault})
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_a_loss_that_stays_means_that_the_engine_died(loss: Handler, waited: list[float]) -> None:
+    server = Server(**{CHAT: loss})
     with pytest.raises(EngineDied, match=re.escape("http://gpu-box:8000/v1/ no longer answers")) as caught:
         await (await opened(server)).generate(Request(MESSAGES, SAMPLING))
     assert len(server.bodies(CHAT)) == 1 + len(PAUSES)
     assert waited == list(PAUSES)
     assert "()" not in str(caught.value)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_fault_that_stays_fails_this_request_alone_while_the_server_answers(
+    fault: Handler, waited: list[float]
+) -> None:
+    server = Server(**{CHAT: lambda r: fault(r) if b"poison" in r.content else httpx.Response(200, json=completion())})
+    engine = await opened(server)
+    with pytest.raises(EngineError, match=r"failed at this request .*\(status 50[03]\)") as caught:
+        await engine.generate(Request((ChatMessage("user", "poison"),), SAMPLING))
+    assert type(caught.value) is EngineError
+    assert len(server.bodies(CHAT)) == 1 + len(PAUSES)
+    assert waited == list(PAUSES)
+    assert (await engine.generate(Request(MESSAGES, SAMPLING))).text == "good day"
+
+
+@pytest.mark.parametrize("listing", [*FAULTS, *LOSSES])
+async def test_a_fault_that_stays_where_no_models_are_listed_either_means_that_the_engine_died(
+    listing: Handler, waited: list[float]
+) -> None:
+    server = Server(**{CHAT: status(500), LIST: in_turn(MODELS, listing)})
+    with pytest.raises(EngineDied, match="no longer answers"):
+        await (await opened(server)).generate(Request(MESSAGES, SAMPLING))
+    assert waited == [*PAUSES, *PAUSES]
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, *LOSSES])
+async def test_a_list_of_models_that_fails_in_passing_does_not_mean_that_the_engine_died(fault: Handler) -> None:
+    engine = await opened(Server(**{CHAT: status(500), LIST: in_turn(MODELS, fault, MODELS)}))
+    with pytest.raises(EngineError) as caught:
+        await engine.generate(Request(MESSAGES, SAMPLING))
+    assert type(caught.value) is EngineError
+
+
+@pytest.mark.parametrize(
+    ("last", "died"), [(status(500), False), (broken(httpx.ConnectError("gone")), True), (status(429), True)]
+)
+async def test_of_faults_of_several_kinds_the_last_one_counts(last: Handler, died: bool) -> None:
+    first = [status(500), status(429), broken(httpx.ReadError("gone"))]
+    engine = await opened(Server(**{CHAT: in_turn(*first, last)}))
+    with pytest.raises(EngineError) as caught:
+        await engine.generate(Request(MESSAGES, SAMPLING))
+    assert isinstance(caught.value, EngineDied) == died
+
+
+async def test_a_server_that_fails_to_count_does_not_hide_why_it_refused() -> None:
+    engine = await opened(Server(**{CHAT: status(400, "bad pattern"), COUNT: status(500)}))
+    with pytest.raises(InvalidRequest, match="bad pattern"):
+        await engine.generate(Request(MESSAGES, SAMPLING))
+
+
+async def test_the_answer_prefix_is_left_to_the_server() -> None:
+    server = Server()
+    engine = await opened(
+        server, Template(system_role=True, thinking="always", reasoning_parser="p", answer_prefix="<final>")
+    )
+    await engine.generate(Request(MESSAGES, SAMPLING))
+    await engine.count_tokens(MESSAGES)
+    assert all(b"<final>" not in r.content for r in server.requests)
 
 
 async def test_the_served_model_is_found_by_name_or_repository_and_its_context_is_taken() -> None:

@@ -42,7 +42,10 @@ TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 
 
 class OpenAIEngine:
-    """Chat completions of one served model. Constraints go as vLLM's `structured_outputs`."""
+    """Chat completions of one served model. Constraints go as vLLM's `structured_outputs`.
+
+    Of the profile's template facts `answer_prefix` is not sent: the server's own template begins the answer.
+    """
 
     def __init__(self, client: httpx.AsyncClient, model: str, profile: Profile, context: int) -> None:
         self._client = client
@@ -135,18 +138,39 @@ class OpenAIEngine:
         return body
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        response = await self._ask("POST", path, body)
+        if response.status_code < 500:
+            return _answer(response)
+        await self._raise_died()
+        raise EngineError(f"the server failed at this request again and again (status {response.status_code})")
+
+    async def _raise_died(self) -> None:
+        """EngineDied unless the list of models, which costs no model anything, still comes."""
+        response = await self._ask("GET", "models")
+        if response.status_code >= 500:
+            raise self._died(f"status {response.status_code}")
+
+    async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+        """What comes back, asked for again while it is a fault; a fault of the server that stays is returned.
+
+        Raises EngineDied where the connection stays lost or the server stays too busy: that concerns every request.
+        """
         fault = ""
         for pause in (*PAUSES, None):
             try:
-                response = await self._client.post(path, json=body)
-                if response.status_code < 500 and response.status_code not in BUSY:
-                    return _answer(response)
-                fault = f"status {response.status_code}"
+                response = await self._client.request(method, path, json=body)
+                status = response.status_code
+                if status not in BUSY and (status < 500 or pause is None):
+                    return response
+                fault = f"status {status}"
             except httpx.RequestError as error:
                 fault = _reason(error)
             if pause is not None:
                 await asyncio.sleep(pause)
-        raise EngineDied(f"the server at {self._client.base_url} no longer answers ({fault})")
+        raise self._died(fault)
+
+    def _died(self, fault: str) -> EngineDied:
+        return EngineDied(f"the server at {self._client.base_url} no longer answers ({fault})")
 
 
 def _headers(key_variable: str | None) -> dict[str, str]:
