@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import pytest
 
 from vera_local.engine import embedded
@@ -163,6 +164,9 @@ def test_a_killed_conversion_is_recovered_from(tmp_path: Path, fake_writer: list
 
 def test_a_writer_that_outlives_its_caller_is_waited_for(tmp_path: Path, fake_writer: list[Path]) -> None:
     process = converting(tmp_path)
+    # The folder is there a moment before the writer that has to outlive its caller.
+    while not psutil.Process(process.pid).children():
+        time.sleep(0.01)
     process.kill()
     process.wait()
     (lock,) = (tmp_path / "models").glob(".*.lock")
