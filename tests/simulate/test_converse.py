@@ -34,7 +34,8 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.simulator_engine, self.chatbot_engine = FakeEngine(self.persona), FakeEngine(self.chatbot)
-        simulator = Simulator(self.simulator_engine, DRAW, Template("You are {Name}."), "Begin.", "Stay.", SIGNAL)
+        character, reminder = Template("You are {Name}."), Template("Stay.")
+        simulator = Simulator(self.simulator_engine, DRAW, character, "Begin.", reminder, SIGNAL)
         self.setting = Setting(simulator, LocalChatbot(self.chatbot_engine, DRAW, "Help."), self.turns, self.seed)
 
     async def play(self, so_far: Conversation = NEW, persona: Persona = ANN) -> Ended:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from vera_local.bundle.graph import Graph
-from vera_local.bundle.rubric import Do, Option, Question, Rubric
+from vera_local.bundle.rubric import Action, Do, Option, Question, Rubric
 
 
 def problems(rubric: Rubric) -> list[str]:
@@ -94,8 +94,13 @@ def _severity(rubric: Rubric, question: Question, option: Option) -> Iterator[st
         yield f"the answer '{option.answer}' has the unknown severity '{option.severity}'; use one of {known}"
     if question.auto:
         yield "it is auto, so no answer can raise a severity; remove the severity"
-    elif option.action.do in (Do.SKIP_DIMENSION, Do.STOP_NOT_RELEVANT):
+    elif discards(option.action, last=question.dimension == rubric.dimensions[-1]):
         yield f"the answer '{option.answer}' makes its dimension Not Relevant; remove its severity"
+
+
+def discards(action: Action, *, last: bool) -> bool:
+    """Whether a finding beside `action` can never count; in the `last` dimension the rubric may be finished."""
+    return action.do in (Do.SKIP_DIMENSION, Do.STOP_DISCARD) or (action.do is Do.STOP_NOT_RELEVANT and not last)
 
 
 def _ids(rubric: Rubric) -> Iterator[str]:

@@ -21,7 +21,9 @@ class Do(StrEnum):
     STOP_SCORE = "stop_score"
     """End: the current dimension is rated by its findings, dimensions not yet visited become Not Relevant."""
     STOP_NOT_RELEVANT = "stop_not_relevant"
-    """End: every dimension becomes Not Relevant."""
+    """End: every dimension becomes Not Relevant, except at a finished rubric, whose findings stand."""
+    STOP_DISCARD = "stop_discard"
+    """End: every dimension becomes Not Relevant, at a finished rubric, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,5 +102,5 @@ class Rubric:
                 return self.next_dimension(question)
             case Do.GOTO | Do.SKIP_DIMENSION:
                 return self.by_id[option.action.target or ""]
-            case Do.STOP_SCORE | Do.STOP_NOT_RELEVANT:
+            case Do.STOP_SCORE | Do.STOP_NOT_RELEVANT | Do.STOP_DISCARD:
                 return None

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from vera_local.bundle import checks
+from vera_local.bundle.problem import raise_first
 from vera_local.bundle.rubric import Rubric
 from vera_local.bundle.schema import PersonaSpec, RubricFile
 from vera_local.bundle.source import Source
@@ -39,24 +40,21 @@ def load_rubric(file: Path) -> Rubric:
 def problems(file: Path) -> list[str]:
     """Every problem of a rubric.yaml as a sentence, empty where it is sound."""
     try:
-        return _examine(Source.read(file))[1]
+        return examine(Source.read(file))[1]
     except UserError as error:
         return [str(error)]
 
 
 def parse(source: Source) -> RubricFile:
     """All that a rubric.yaml says; UserError with the first problem and the number of further ones."""
-    content, found = _examine(source)
-    if content is None or found:
-        raise UserError(found[0] + _further(len(found) - 1))
+    content, found = examine(source)
+    raise_first(found)
+    assert content is not None
     return content
 
 
-def _further(count: int) -> str:
-    return f" ({count} more problem{'s' if count > 1 else ''} in this file.)" if count else ""
-
-
-def _examine(source: Source) -> tuple[RubricFile | None, list[str]]:
+def examine(source: Source) -> tuple[RubricFile | None, list[str]]:
+    """What a rubric.yaml says, None where it cannot be understood, and its problems; UserError where it is no YAML."""
     data = _load_yaml(source)
     try:
         content = RubricFile.model_validate(data)

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from rich.console import Console
 
+from vera_local.bundle import Bundle
 from vera_local.report.terminal import by_group, matrix, summary_lines
 from vera_local.run import Outcome, Plan
 
@@ -43,6 +44,12 @@ def announce(plan: Plan, console: Console) -> None:
     }
     for key, value in rows.items():
         console.print(f"{key:>10}  {value}", highlight=False, markup=False, soft_wrap=True)
+
+
+def warn(bundle: Bundle, console: Console) -> None:
+    """What is odd about the bundle, one line each."""
+    for warning in bundle.warnings:
+        console.print(f"Warning: {warning}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _bumped(plan: Plan) -> str:

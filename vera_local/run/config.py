@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from vera_local.bundle import EndSemantics
 from vera_local.errors import UserError
 
 EMBEDDED = "smollm2-135m-instruct"
@@ -69,7 +70,10 @@ Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
 
 
 class RunConfig(BaseModel):
-    """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles."""
+    """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles.
+
+    `target` and `end_semantics` are for official VERA-MH bundles, as `load_bundle` takes them.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -79,6 +83,8 @@ class RunConfig(BaseModel):
     turns: int | None = Field(default=None, ge=1)
     repeats: int = Field(default=1, ge=1)
     seed: int = Field(default=0, ge=0)
+    target: str | None = None
+    end_semantics: EndSemantics = "fixed"
     simulator: Speaker = SpeakerConfig(model=EMBEDDED)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
     judge: Role = RoleConfig(model=EMBEDDED)
@@ -133,6 +139,8 @@ def _told(found: Any) -> str:
             return f"must be at least {bounds['ge']}"
         case "int_parsing" | "int_type" | "int_from_float":
             return "must be a whole number"
+        case "literal_error":
+            return f"must be {bounds['expected']}"
         case "string_pattern_mismatch":
             return "must begin with http:// or https://"
     message: str = found["msg"].removeprefix("Value error, ")

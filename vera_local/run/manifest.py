@@ -50,7 +50,8 @@ def fingerprint(parts: Mapping[str, Any]) -> str:
 
 
 def _bundle(bundle: Bundle) -> dict[str, Any]:
-    return {"name": bundle.name, "version": bundle.version, "files": bundle.digests}
+    facts = {"name": bundle.name, "version": bundle.version, "files": bundle.digests}
+    return facts | {"end_semantics": bundle.end_semantics}
 
 
 def _player(player: Player) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Plan:
 
 def make_plan(config: RunConfig) -> Plan:
     """Look up what the config names; raises UserError for what cannot be found."""
-    bundle = load_bundle(config.bundle)
+    bundle = load_bundle(config.bundle, config.target, config.end_semantics)
     players = [_player(getattr(config, role), role) for role in ("simulator", "chatbot", "judge")]
     small = all(player.embedded for player in players)
     wanted = config.personas

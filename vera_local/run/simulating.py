@@ -38,8 +38,7 @@ async def simulate_stage(plan: Plan, store: Store, engines: tuple[Engine, Engine
 
 def make_setting(plan: Plan, engines: tuple[Engine, Engine]) -> Setting:
     """What all conversations of the plan share, on these engines."""
-    short = plan.simulator.profile.roles.simulator.prompt == "short"
-    simulator = _from_notes(plan, engines[0]) if short else _in_character(plan, engines[0])
+    simulator = _from_notes(plan, engines[0]) or _in_character(plan, engines[0])
     chatbot = LocalChatbot(engines[1], plan.chatbot.draw, plan.system_prompt)
     return Setting(simulator, chatbot, plan.turns, plan.config.seed)
 
@@ -51,20 +50,25 @@ def _in_character(plan: Plan, engine: Engine) -> Simulator:
         draw=plan.simulator.draw,
         character=prompts.simulator,
         opening=prompts.opening.render({}),
-        reminder=prompts.reminder.render({}),
+        reminder=prompts.reminder,
         end_signal=plan.bundle.end_signal,
     )
 
 
-def _from_notes(plan: Plan, engine: Engine) -> NotedSimulator:
+def _from_notes(plan: Plan, engine: Engine) -> NotedSimulator | None:
+    """None where the model needs no notes, or the bundle has none."""
     prompts = plan.bundle.prompts
-    shown = [example.render({}) for example in prompts.simulator_examples.paragraphs]
+    instruction, examples, notes = prompts.simulator_short, prompts.simulator_examples, prompts.simulator_notes
+    short = plan.simulator.profile.roles.simulator.prompt == "short"
+    if not short or instruction is None or examples is None or notes is None:
+        return None
+    shown = [example.render({}) for example in examples.paragraphs]
     return NotedSimulator(
         engine=engine,
         draw=plan.simulator.draw,
-        instruction=prompts.simulator_short,
+        instruction=instruction,
         examples=tuple(zip(shown[::2], shown[1::2], strict=True)),
-        notes=prompts.simulator_notes.paragraphs,
+        notes=notes.paragraphs,
         end_signal=plan.bundle.end_signal,
     )
 
