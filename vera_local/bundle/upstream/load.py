@@ -71,7 +71,8 @@ class _Reader:
         """A file that is there and holds text."""
         try:
             source = Source.read(path)
-            assert source.text is not None
+            if "\0" in source.text:
+                raise UserError(f"{path} holds zero bytes, so it is no text; put the published file there.")
         except UserError as error:
             self.findings.add(path, str(error))
             return None

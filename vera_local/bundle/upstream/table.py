@@ -41,8 +41,6 @@ def read(source: Source, findings: Findings) -> Table | None:
     """The table in `source`; None, and a problem, where it holds none. UserError where it is not UTF-8."""
     lines = _lines(source, findings)
     if not lines:
-        if not findings.problems:
-            findings.problem(source.path, "the file is empty; put the published file there")
         return None
     header = lines[0][1]
     if twice := repeated(column for column in header if column):
@@ -52,7 +50,7 @@ def read(source: Source, findings: Findings) -> Table | None:
 
 
 def _lines(source: Source, findings: Findings) -> list[tuple[int, list[str]]]:
-    """Every row with the number of its first line, and its stripped cells."""
+    """Every row with the number of its first line, and its stripped cells; a problem where there is none."""
     found = []
     reader = csv.reader(io.StringIO(source.text, newline=""), delimiter="\t")
     try:
@@ -63,6 +61,8 @@ def _lines(source: Source, findings: Findings) -> list[tuple[int, list[str]]]:
     except csv.Error as error:
         findings.problem(source.path, f"line {reader.line_num}: this is no table row ({error}); correct it")
         return []
+    if not found:
+        findings.problem(source.path, "the file is empty; put the published file there")
     return found
 
 
