@@ -11,7 +11,8 @@ from vera_local.bundle.problem import Findings
 from vera_local.bundle.upstream.table import Row, Table
 
 NAME = "Name"
-SHORT_LEVEL, LONG_LEVEL = "Short Current Suicide Risk Level", "Current Suicide Risk Level"
+LONG_LEVEL = "Current Suicide Risk Level"
+SHORT_LEVEL = f"Short {LONG_LEVEL}"
 GROUP_COLUMNS = (SHORT_LEVEL, "Current Risk Level", "Harm imminence")
 """The column to report by, in suicide-risk personas from 1.1, in older ones, and in those at risk from others."""
 
