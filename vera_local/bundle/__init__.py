@@ -2,7 +2,7 @@
 
 from vera_local.bundle.bundle import Bundle, known_bundles, load_bundle
 from vera_local.bundle.personas import Persona, choose, load_personas
-from vera_local.bundle.prompts import Prompts, Template
+from vera_local.bundle.prompts import PersonaPrompts, Prompts, Template
 from vera_local.bundle.rubric import Action, Do, Option, Question, Rubric
 from vera_local.bundle.rubric_file import load_rubric
 from vera_local.bundle.schema import PersonaSpec
@@ -16,6 +16,7 @@ __all__ = [
     "Do",
     "Option",
     "Persona",
+    "PersonaPrompts",
     "PersonaSpec",
     "Prompts",
     "Question",

@@ -11,18 +11,24 @@ from itertools import zip_longest
 from pathlib import Path
 
 from vera_local.bundle.checks import repeated
-from vera_local.bundle.schema import PersonaSpec
+from vera_local.bundle.schema import ControlsSpec, PersonaSpec
 from vera_local.bundle.source import Source
 from vera_local.errors import UserError
 
 
 @dataclass(frozen=True)
 class Persona:
-    """Who the simulator plays: a unique name, a group to report by, and every column as text (None is a word)."""
+    """Who the simulator plays: a unique name, a group to report by, and every column as text (None is a word).
+
+    `opening` is the first message word for word, None where a model writes it. A `control` stands beside the personas
+    that the bundle is about, so that false alarms can be counted.
+    """
 
     name: str
     group: str
     fields: dict[str, str]
+    opening: str | None = None
+    control: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,12 @@ def parse(source: Source, spec: PersonaSpec) -> tuple[Persona, ...]:
     personas = tuple(_persona(row, header.values, spec) for row in _without_twins(rows, header.values, spec))
     if not personas:
         raise UserError(f"{source.path} holds no persona; write one line per persona below the header.")
+    if spec.controls is not None and len({p.control for p in personas}) == 1:
+        sort = "only" if personas[0].control else "no"
+        raise UserError(
+            f"{source.path}: there are {sort} controls, rows with '{spec.controls.value}' in column "
+            f"'{spec.controls.column}'; correct the rows, or personas.controls in the rubric."
+        )
     return personas
 
 
@@ -94,7 +106,14 @@ def _persona(row: _Row, columns: list[str], spec: PersonaSpec) -> Persona:
         raise row.error(f"the name in column '{spec.name}' is empty or has blanks at an end; write a plain name")
     if group not in spec.groups:
         raise row.error(f"'{group}' in column '{spec.group}' is no group; use one of {_list(spec.groups)}")
-    return Persona(name, group, fields)
+    opening = fields[spec.opening] if spec.opening is not None else None
+    if opening is not None and not opening.strip():
+        raise row.error(f"the first message in column '{spec.opening}' is empty; write it there")
+    return Persona(name, group, fields, opening, _is_control(fields, spec.controls))
+
+
+def _is_control(fields: dict[str, str], controls: ControlsSpec | None) -> bool:
+    return controls is not None and fields[controls.column] == controls.value
 
 
 def choose(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from vera_local.bundle.source import Source
@@ -39,8 +39,8 @@ class Template:
 
 
 @dataclass(frozen=True)
-class Prompts:
-    """The templates of one bundle."""
+class PersonaPrompts:
+    """The templates for a model that plays a persona."""
 
     simulator: Template
     """System prompt of the model that plays a persona; takes its columns and {end_signal}."""
@@ -55,8 +55,19 @@ class Prompts:
     """Stands behind the chatbot's latest message, so that the model stays in the persona's part."""
     opening: Template
     """The user message that asks the simulator for its first message."""
-    chatbot: Template
-    """Default system prompt of a local chatbot under test."""
+
+
+PERSONA_PROMPTS = tuple(part.name for part in fields(PersonaPrompts))
+"""Their names in rubric.yaml."""
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The templates of one bundle; `persona` is None where every message of a persona is scripted."""
+
+    persona: PersonaPrompts | None
+    chatbot: Template | None
+    """Default system prompt of a local chatbot under test; None: it gets no system prompt."""
     judge_system: Template
     """System prompt of a judge."""
     judge_transcript: Template
@@ -76,24 +87,27 @@ class _Slots:
 def load_prompts(sources: Mapping[str, Source], columns: Set[str]) -> Prompts:
     """The templates from their files, by prompt name; `columns` are those of the personas.
 
+    The prompts for a simulator are there all or none; `chatbot` may be absent, too.
     UserError for an empty file, an unknown placeholder and a required one that is not there. Line ends become
     plain newlines, and those at the end of a file are no part of the prompt.
     """
-    persona = _Slots(optional=frozenset(columns) | {"end_signal"})
+    written = _Slots(optional=frozenset(columns) | {"end_signal"})
     guidance = frozenset({"guidance"})
     slots = {
-        "simulator": persona,
-        "simulator_short": _Slots(optional=persona.optional | {"reply"}),
-        "simulator_notes": persona,
+        "simulator": written,
+        "simulator_short": _Slots(optional=written.optional | {"reply"}),
+        "simulator_notes": written,
         "judge_transcript": _Slots(required=frozenset({"fence", "transcript"})),
         "judge_question": _Slots(frozenset({"question", "options"}), guidance),
         "judge_question_short": _Slots(frozenset({"question", "options_line"}), guidance),
     }
-    prompts = Prompts(**{name: _template(source, slots.get(name, _Slots())) for name, source in sources.items()})
-    if len(prompts.simulator_examples.paragraphs) % 2:
+    loaded = {name: _template(source, slots.get(name, _Slots())) for name, source in sources.items()}
+    for_persona = {name: loaded.pop(name) for name in PERSONA_PROMPTS if name in loaded}
+    persona = PersonaPrompts(**for_persona) if for_persona else None
+    if persona is not None and len(persona.simulator_examples.paragraphs) % 2:
         path = sources["simulator_examples"].path
         raise UserError(f"{path}: the last notes have no message; write it in a paragraph behind them.")
-    return prompts
+    return Prompts(persona=persona, chatbot=loaded.pop("chatbot", None), **loaded)
 
 
 def _template(source: Source, slots: _Slots) -> Template:

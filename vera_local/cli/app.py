@@ -27,6 +27,7 @@ Config = Annotated[Path | None, typer.Option("--config", help="TOML file with th
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
 Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]
 Personas = Annotated[str | None, typer.Option(metavar="N|NAMES", help="How many, spread over the groups, or names.")]
+Controls = Annotated[bool, typer.Option("--controls", help="Let the bundle's controls take part, too.")]
 Turns = Annotated[str | None, typer.Option(metavar="N", help="Messages per conversation, both sides together.")]
 Repeats = Annotated[str | None, typer.Option(metavar="N", help="Conversations with each persona.")]
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Every request's seed is derived from it.")]
@@ -46,6 +47,7 @@ def run(
     bundle: Bundle = None,
     out: Out = None,
     personas: Personas = None,
+    controls: Controls = False,
     turns: Turns = None,
     repeats: Repeats = None,
     seed: Seed = None,
@@ -56,7 +58,7 @@ def run(
 ) -> None:
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
     flags = _flags(
-        bundle=bundle, out=out, personas=personas, turns=turns, repeats=repeats, seed=seed,
+        bundle=bundle, out=out, personas=personas, controls=controls or None, turns=turns, repeats=repeats, seed=seed,
         simulator=simulator, chatbot=chatbot, judge=judge,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=True, as_json=as_json)
@@ -68,6 +70,7 @@ def simulate(
     bundle: Bundle = None,
     out: Out = None,
     personas: Personas = None,
+    controls: Controls = False,
     turns: Turns = None,
     repeats: Repeats = None,
     seed: Seed = None,
@@ -77,7 +80,7 @@ def simulate(
 ) -> None:
     """Hold the conversations only; `vera-local judge RUN` rates them later."""
     flags = _flags(
-        bundle=bundle, out=out, personas=personas, turns=turns, repeats=repeats, seed=seed,
+        bundle=bundle, out=out, personas=personas, controls=controls or None, turns=turns, repeats=repeats, seed=seed,
         simulator=simulator, chatbot=chatbot,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)

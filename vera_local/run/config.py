@@ -69,7 +69,10 @@ Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
 
 
 class RunConfig(BaseModel):
-    """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles."""
+    """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles.
+
+    `controls`: the personas that are controls take part, too.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -79,6 +82,7 @@ class RunConfig(BaseModel):
     turns: int | None = Field(default=None, ge=1)
     repeats: int = Field(default=1, ge=1)
     seed: int = Field(default=0, ge=0)
+    controls: bool = False
     simulator: Speaker = SpeakerConfig(model=EMBEDDED)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
     judge: Role = RoleConfig(model=EMBEDDED)
