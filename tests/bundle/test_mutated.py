@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bundle.upstream.shapes import CHECKOUT, FLAT, PUBLISHED, write
+from tests.bundle.upstream.shapes import CHECKOUT, FLAT, PUBLISHED, persona_prompts, write
 from vera_local.bundle import Walk, check, load_bundle
 from vera_local.bundle.checks import problems
 from vera_local.errors import UserError
@@ -60,7 +60,7 @@ def examine(folder: Path, target: str | None, draw: random.Random) -> bool:
         walk = walk.answer(draw.choice([None, *(o.answer for o in question.options)]))
     assert len(walk.ratings()) == len(bundle.rubric.dimensions)
     for persona in bundle.personas:
-        bundle.prompts.simulator.render({**persona.fields, "end_signal": ""})
+        persona_prompts(bundle).simulator.render({**persona.fields, "end_signal": ""})
     return True
 
 

@@ -5,7 +5,7 @@ from vera_local.bundle.examine import Examined, check, examine
 from vera_local.bundle.mermaid import flowchart
 from vera_local.bundle.personas import Persona, choose, load_personas
 from vera_local.bundle.problem import Problem
-from vera_local.bundle.prompts import Prompts, Template
+from vera_local.bundle.prompts import PersonaPrompts, Prompts, Template
 from vera_local.bundle.rubric import Action, Do, Option, Question, Rubric
 from vera_local.bundle.rubric_file import load_rubric
 from vera_local.bundle.schema import PersonaSpec
@@ -21,6 +21,7 @@ __all__ = [
     "Examined",
     "Option",
     "Persona",
+    "PersonaPrompts",
     "PersonaSpec",
     "Problem",
     "Prompts",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Literal
 
@@ -28,9 +28,10 @@ EndSemantics = Literal["fixed", "legacy"]
 class Bundle:
     """A rubric with its personas and prompts.
 
-    `turns` counts messages of both sides; `groups` are the values of `group_column`, in order; `digests` maps the name
-    of each file read, as the bundle writes it, to its sha256 in hexadecimal; `warnings` are sentences about oddities
-    that did not stop it from loading.
+    `turns` counts messages of both sides; `groups` are the values of `group_column`, in order; `end_signal` is empty
+    where no model plays a persona; `temperatures` maps a role to its temperature with this bundle, which a run's own
+    config overrides; `digests` maps the name of each file read, as the bundle writes it, to its sha256 in hexadecimal;
+    `warnings` are sentences about oddities that did not stop it from loading.
     """
 
     name: str
@@ -46,12 +47,29 @@ class Bundle:
     turns: int
     end_signal: str
     digests: dict[str, str]
+    temperatures: dict[str, float] = field(default_factory=dict)
     end_semantics: EndSemantics = "fixed"
     warnings: tuple[str, ...] = ()
 
-    def choose(self, wanted: int | Sequence[str]) -> tuple[Persona, ...]:
-        """A number of personas spread evenly over `groups` in their order, or those named; UserError as `choose`."""
-        return choose(self.personas, wanted, self.groups)
+    @property
+    def has_openings(self) -> bool:
+        """Whether the personas' first messages are scripted."""
+        return all(p.opening is not None for p in self.personas)
+
+    def available(self, *, controls: bool) -> tuple[Persona, ...]:
+        """The personas to choose from, those that are controls only with `controls`."""
+        return tuple(p for p in self.personas if controls or not p.control)
+
+    def choose(self, wanted: int | Sequence[str], *, controls: bool = False) -> tuple[Persona, ...]:
+        """A number of `available` personas spread evenly over `groups` in their order, or those named.
+
+        UserError as `choose`, and for a control named without `controls`.
+        """
+        available = self.available(controls=controls)
+        names = {p.name for p in self.personas} - {p.name for p in available}
+        if not isinstance(wanted, int) and (left_out := [name for name in wanted if name in names]):
+            raise UserError(f"'{left_out[0]}' is a control; add --controls, or name another persona.")
+        return choose(available, wanted, self.groups)
 
 
 def load_bundle(name_or_path: str | Path, target: str | None = None, end_semantics: EndSemantics = "fixed") -> Bundle:
@@ -120,7 +138,7 @@ def _official(layout: Layout, end_semantics: EndSemantics) -> Bundle:
 def _assemble(folder: Path, source: Source, content: RubricFile) -> Bundle:
     spec = content.personas
     table = Source.read(persona_file(folder, spec.file))
-    files: dict[str, str] = content.prompts.model_dump()
+    files: dict[str, str] = content.prompts.model_dump(exclude_none=True)
     texts = {key: Source.read(prompt_file(folder, key, name)) for key, name in files.items()}
     digests = {files[key]: text.digest for key, text in texts.items()}
     return Bundle(
@@ -135,8 +153,9 @@ def _assemble(folder: Path, source: Source, content: RubricFile) -> Bundle:
         group_column=spec.group,
         groups=tuple(spec.groups),
         turns=content.turns,
-        end_signal=content.end_signal,
+        end_signal=content.end_signal or "",
         digests={RUBRIC: source.digest, spec.file: table.digest, **digests},
+        temperatures=content.sampling.temperatures(),
     )
 
 

@@ -72,7 +72,7 @@ class _Own:
 
     def _prompts(self, content: RubricFile) -> None:
         columns = frozenset(content.personas.columns)
-        for key, name in content.prompts.model_dump().items():
+        for key, name in content.prompts.model_dump(exclude_none=True).items():
             source = self._prompt(key, name)
             if source is not None:
                 self._tell(source.path, prompts.problems({key: source}, columns))

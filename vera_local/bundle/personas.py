@@ -12,18 +12,24 @@ from pathlib import Path
 
 from vera_local.bundle.checks import repeated
 from vera_local.bundle.problem import raise_first
-from vera_local.bundle.schema import PersonaSpec
+from vera_local.bundle.schema import ControlsSpec, PersonaSpec
 from vera_local.bundle.source import Source
 from vera_local.errors import UserError
 
 
 @dataclass(frozen=True)
 class Persona:
-    """Who the simulator plays: a unique name, a group to report by, and every column as text (None is a word)."""
+    """Who the simulator plays: a unique name, a group to report by, and every column as text (None is a word).
+
+    `opening` is the first message word for word, None where a model writes it. A `control` stands beside the personas
+    that the bundle is about, so that false alarms can be counted.
+    """
 
     name: str
     group: str
     fields: dict[str, str]
+    opening: str | None = None
+    control: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ def problems(source: Source, spec: PersonaSpec) -> list[str]:
     found = [rows[0].sentence(fault) for fault in _header_faults(rows[0].values, spec)]
     if not found and len(rows) == 1:
         return [f"{source.path} holds no persona; write one line per persona below the header."]
-    return found or list(_rows_faults(rows, spec))
+    return found or list(_rows_faults(rows, spec)) or list(_controls_faults(source, rows, spec))
 
 
 def _rows(source: Source) -> Iterator[_Row]:
@@ -105,10 +111,31 @@ def _faults(fields: dict[str, str], spec: PersonaSpec, seen: dict[str, int]) -> 
         yield f"the name '{name}' is already on line {seen[name]}; give each persona its own"
     if group not in spec.groups:
         yield f"'{group}' in column '{spec.group}' is no group; use one of {_list(spec.groups)}"
+    if spec.opening is not None and not fields[spec.opening].strip():
+        yield f"the first message in column '{spec.opening}' is empty; write it there"
+
+
+def _controls_faults(source: Source, rows: list[_Row], spec: PersonaSpec) -> Iterator[str]:
+    controls = spec.controls
+    if controls is None:
+        return
+    column = rows[0].values.index(controls.column)
+    kinds = {row.values[column] == controls.value for row in rows[1:]}
+    if len(kinds) == 1:
+        sort = "only" if True in kinds else "no"
+        yield (
+            f"{source.path}: there are {sort} controls, rows with '{controls.value}' in column "
+            f"'{controls.column}'; correct the rows, or personas.controls in the rubric."
+        )
 
 
 def _persona(fields: dict[str, str], spec: PersonaSpec) -> Persona:
-    return Persona(fields[spec.name], fields[spec.group], fields)
+    opening = fields[spec.opening] if spec.opening is not None else None
+    return Persona(fields[spec.name], fields[spec.group], fields, opening, _is_control(fields, spec.controls))
+
+
+def _is_control(fields: dict[str, str], controls: ControlsSpec | None) -> bool:
+    return controls is not None and fields[controls.column] == controls.value
 
 
 def choose(

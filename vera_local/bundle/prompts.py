@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from vera_local.bundle.problem import raise_first
@@ -44,8 +44,8 @@ class Template:
 
 
 @dataclass(frozen=True)
-class Prompts:
-    """The templates of one bundle."""
+class PersonaPrompts:
+    """The templates for a model that plays a persona."""
 
     simulator: Template
     """System prompt of the model that plays a persona; takes its columns and {end_signal}."""
@@ -61,8 +61,19 @@ class Prompts:
     """Keeps the model in the persona's part: holds the chatbot's latest {message}, or else stands behind it."""
     opening: Template
     """The user message that asks the simulator for its first message."""
-    chatbot: Template
-    """Default system prompt of a local chatbot under test."""
+
+
+PERSONA_PROMPTS = tuple(part.name for part in fields(PersonaPrompts))
+"""Their names in rubric.yaml."""
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The templates of one bundle; `persona` is None where every message of a persona is scripted."""
+
+    persona: PersonaPrompts | None
+    chatbot: Template | None
+    """Default system prompt of a local chatbot under test; None: it gets no system prompt."""
     judge_system: Template
     """System prompt of a judge; that of an official bundle holds the evidence, {fence} and {transcript}, itself."""
     judge_transcript: Template
@@ -82,11 +93,15 @@ class _Slots:
 def load_prompts(sources: Mapping[str, Source], columns: Set[str]) -> Prompts:
     """The templates from their files, by prompt name; `columns` are those of the personas.
 
+    The prompts for a simulator are there all or none; `chatbot` may be absent, too.
     UserError for an empty file, an unknown placeholder and a required one that is not there. Line ends become
     plain newlines, and those at the end of a file are no part of the prompt.
     """
     raise_first(problems(sources, columns))
-    return Prompts(**{name: _template(source) for name, source in sources.items()})
+    loaded = {name: _template(source) for name, source in sources.items()}
+    for_persona = {name: loaded.pop(name) for name in PERSONA_PROMPTS if name in loaded}
+    persona = PersonaPrompts(**for_persona) if for_persona else None
+    return Prompts(persona=persona, chatbot=loaded.pop("chatbot", None), **loaded)
 
 
 def problems(sources: Mapping[str, Source], columns: Set[str]) -> list[str]:
@@ -99,12 +114,12 @@ def problems(sources: Mapping[str, Source], columns: Set[str]) -> list[str]:
 
 
 def _slots(columns: Set[str]) -> dict[str, _Slots]:
-    persona = _Slots(optional=frozenset(columns) | {"end_signal"})
+    written = _Slots(optional=frozenset(columns) | {"end_signal"})
     guidance = frozenset({"guidance"})
     return {
-        "simulator": persona,
-        "simulator_short": _Slots(optional=persona.optional | {"reply"}),
-        "simulator_notes": persona,
+        "simulator": written,
+        "simulator_short": _Slots(optional=written.optional | {"reply"}),
+        "simulator_notes": written,
         "reminder": _Slots(optional=frozenset({"message"})),
         "judge_transcript": _Slots(required=frozenset({"fence", "transcript"})),
         "judge_question": _Slots(frozenset({"question", "options"}), guidance),

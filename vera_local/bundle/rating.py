@@ -78,7 +78,9 @@ class _Record:
         return self._found(dimension)
 
     def _not_relevant(self, dimension: str, question: str) -> DimensionRating:
-        return DimensionRating(dimension, self.graph.rubric.not_relevant, (question,))
+        word = self.graph.rubric.not_relevant
+        assert word is not None, "a sound rubric without this word rates every dimension"
+        return DimensionRating(dimension, word, (question,))
 
     def _closed_by(self, dimension: str) -> str:
         """The question that stopped the walk, or else the last one from which `dimension` could still be reached."""

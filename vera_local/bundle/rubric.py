@@ -64,12 +64,15 @@ class Question:
 
 @dataclass(frozen=True)
 class Rubric:
-    """A validated flow of questions. `ratings` best first; `severities` maps a severity to the rating it gives."""
+    """A validated flow of questions. `ratings` best first; `severities` maps a severity to the rating it gives.
+
+    `not_relevant` None: every walk visits and rates every dimension.
+    """
 
     name: str
     version: str
     ratings: tuple[str, ...]
-    not_relevant: str
+    not_relevant: str | None
     severities: dict[str, str]
     dimensions: tuple[str, ...]
     questions: tuple[Question, ...]

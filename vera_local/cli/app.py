@@ -36,6 +36,7 @@ EndSemantics = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]
 Personas = Annotated[str | None, typer.Option(metavar="N|NAMES", help="How many, spread over the groups, or names.")]
+Controls = Annotated[bool, typer.Option("--controls", help="Let the bundle's controls take part, too.")]
 Turns = Annotated[str | None, typer.Option(metavar="N", help="Messages per conversation, both sides together.")]
 Repeats = Annotated[str | None, typer.Option(metavar="N", help="Conversations with each persona.")]
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Every request's seed is derived from it.")]
@@ -57,6 +58,7 @@ def run(
     end_semantics: EndSemantics = None,
     out: Out = None,
     personas: Personas = None,
+    controls: Controls = False,
     turns: Turns = None,
     repeats: Repeats = None,
     seed: Seed = None,
@@ -68,7 +70,7 @@ def run(
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
     flags = _flags(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
-        turns=turns, repeats=repeats, seed=seed,
+        controls=controls or None, turns=turns, repeats=repeats, seed=seed,
         simulator=simulator, chatbot=chatbot, judge=judge,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=True, as_json=as_json)
@@ -82,6 +84,7 @@ def simulate(
     end_semantics: EndSemantics = None,
     out: Out = None,
     personas: Personas = None,
+    controls: Controls = False,
     turns: Turns = None,
     repeats: Repeats = None,
     seed: Seed = None,
@@ -92,7 +95,7 @@ def simulate(
     """Hold the conversations only; `vera-local judge RUN` rates them later."""
     flags = _flags(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
-        turns=turns, repeats=repeats, seed=seed,
+        controls=controls or None, turns=turns, repeats=repeats, seed=seed,
         simulator=simulator, chatbot=chatbot,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)

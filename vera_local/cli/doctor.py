@@ -45,7 +45,7 @@ async def examine(config: RunConfig, console: Console, *, as_json: bool) -> bool
     machine = this_machine()
     found("device", True, f"{machine.name}, {machine.memory_bytes / 1e9:.0f} GB ({machine.device})")
     plan = make_plan(config)
-    players = {p.profile.name: p for p in (plan.simulator, plan.chatbot, plan.judge)}
+    players = {p.profile.name: p for p in (*plan.speakers, plan.judge)}
     for player in players.values():
         await _model(player, found)
     if as_json:

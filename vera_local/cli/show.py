@@ -11,7 +11,7 @@ from rich.console import Console
 
 from vera_local.bundle import Bundle
 from vera_local.report.terminal import by_group, matrix, summary_lines
-from vera_local.run import Outcome, Plan
+from vera_local.run import Outcome, Plan, Player
 
 DEMONSTRATION = (
     "A role was played by the embedded 135M-parameter model. It shows the machinery at work; "
@@ -34,11 +34,11 @@ def announce(plan: Plan, console: Console) -> None:
     """What is about to run."""
     rows = {
         "bundle": f"{plan.bundle.title} {plan.bundle.version}",
-        "personas": f"{len(plan.personas)} of {len(plan.bundle.personas)}, {plan.config.repeats} conversation(s) each",
+        "personas": f"{len(plan.personas)} of {_available(plan)}, {plan.config.repeats} conversation(s) each",
         "turns": f"{plan.turns} messages, both sides together" + _bumped(plan),
-        "simulator": _player(plan, "simulator"),
-        "chatbot": _player(plan, "chatbot"),
-        "judge": _player(plan, "judge"),
+        **({} if plan.simulator is None else {"simulator": _player(plan.simulator)}),
+        "chatbot": _player(plan.chatbot),
+        "judge": _player(plan.judge),
         "seed": str(plan.config.seed),
         "folder": str(plan.out),
     }
@@ -52,13 +52,16 @@ def warn(bundle: Bundle, console: Console) -> None:
         console.print(f"Warning: {warning}", highlight=False, markup=False, soft_wrap=True)
 
 
+def _available(plan: Plan) -> int:
+    return len(plan.bundle.available(controls=plan.config.controls))
+
+
 def _bumped(plan: Plan) -> str:
     asked = plan.config.turns
     return f" ({asked} asked for; the chatbot has the last word)" if asked is not None and asked != plan.turns else ""
 
 
-def _player(plan: Plan, role: str) -> str:
-    player = {"simulator": plan.simulator, "chatbot": plan.chatbot, "judge": plan.judge}[role]
+def _player(player: Player) -> str:
     return f"{player.profile.title} at {player.url}" if player.url else player.profile.title
 
 
@@ -78,12 +81,21 @@ def show_outcome(outcome: Outcome, *, demonstration: bool, as_json: bool) -> Non
         console.print(line, highlight=False, markup=False)
 
 
+def _controls(outcome: Outcome) -> list[str]:
+    """That controls took part, where they did: the ratings of all conversations are then no figure of the chatbot's."""
+    controls = {p.name for p in outcome.bundle.personas if p.control}
+    count = sum(c.persona in controls for c in outcome.conversations)
+    where = f"the ratings by {outcome.bundle.group_column} show them apart"
+    return [f"Controls: {count} of the conversations; {where}."] if count else []
+
+
 def summary(outcome: Outcome, demonstration: bool) -> list[str]:
     """Plain sentences below the tables."""
     missing = [f"{n} verdicts {state}" for state, n in outcome.missing_verdicts.items()]
     return [
         *summary_lines(outcome.conversations, outcome.scores),
         *([f"Without an answer: {', '.join(missing)}."] if missing else []),
+        *_controls(outcome),
         f"Results: {outcome.folder} (scores.json, results.csv, results.parquet; transcripts in conversations.jsonl).",
         *([DEMONSTRATION] if demonstration else []),
         LIMITS,

@@ -72,7 +72,8 @@ Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
 class RunConfig(BaseModel):
     """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles.
 
-    `target` and `end_semantics` are for official VERA-MH bundles, as `load_bundle` takes them.
+    `controls`: the personas that are controls take part, too. `target` and `end_semantics` are for official VERA-MH
+    bundles, as `load_bundle` takes them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -83,6 +84,7 @@ class RunConfig(BaseModel):
     turns: int | None = Field(default=None, ge=1)
     repeats: int = Field(default=1, ge=1)
     seed: int = Field(default=0, ge=0)
+    controls: bool = False
     target: str | None = None
     end_semantics: EndSemantics = "fixed"
     simulator: Speaker = SpeakerConfig(model=EMBEDDED)

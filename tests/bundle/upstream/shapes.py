@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from vera_local.bundle import Bundle, PersonaPrompts
 from vera_local.bundle.problem import Findings
 from vera_local.bundle.rubric import Rubric
 
@@ -118,6 +119,11 @@ CHECKOUT = {
     **{f"data/SI/{name}": text for name, text in FLAT.items() if name != "persona_prompt_template.txt"},
     "data/SI/persona_context_template.txt": "Age {Age}, {Current Risk Level}.",
 }
+
+
+def persona_prompts(bundle: Bundle) -> PersonaPrompts:
+    assert bundle.prompts.persona is not None
+    return bundle.prompts.persona
 
 
 def write(folder: Path, files: Mapping[str, str]) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.bundle.upstream.shapes import FLAT, HARM, MANIFEST, RUBRIC, old_person, rows
+from tests.bundle.upstream.shapes import FLAT, HARM, MANIFEST, RUBRIC, old_person, persona_prompts, rows
 from vera_local.bundle import Bundle, Walk, check, load_bundle
 from vera_local.errors import UserError
 
@@ -31,9 +31,9 @@ def test_a_folder_of_version_1_0_loads(flat: Path) -> None:
     assert [(p.name, p.group) for p in bundle.personas] == [("Ida", "Imminent"), ("Jon", "None"), ("Kai", "Low")]
     assert (bundle.group_column, bundle.groups) == ("Current Risk Level", ("None", "Low", "Imminent"))
     assert (bundle.turns, len(bundle.personas[0].fields), set(bundle.digests)) == (20, 14, set(FLAT))
-    prompt = bundle.prompts.simulator.render(bundle.personas[0].fields)
+    prompt = persona_prompts(bundle).simulator.render(bundle.personas[0].fields)
     assert prompt == "Be Ida: Ida 9. Leave with <END OF CONVERSATION>.\n"
-    assert bundle.prompts.reminder.render({"message": "hi {x}"}) == "hi {x}"
+    assert persona_prompts(bundle).reminder.render({"message": "hi {x}"}) == "hi {x}"
 
 
 def test_the_checkout_around_it_loads_as_the_same(flat: Path) -> None:
@@ -75,10 +75,10 @@ def test_a_target_is_found_by_its_folder_its_manifest_and_its_name(checkout: Pat
 
 def test_a_target_describes_its_persona_inside_the_shared_prompt_and_reminder(checkout: Path) -> None:
     bundle = load_bundle(checkout, "HFO")
-    assert bundle.prompts.simulator.render(bundle.personas[0].fields) == (
+    assert persona_prompts(bundle).simulator.render(bundle.personas[0].fields) == (
         "You are a user.\nWho: brother\nWhat: yes (a lot)\nMore: a\nThe end.\n"
     )
-    assert bundle.prompts.reminder.render({"message": "hi"}) == "Stay {yourself}.\n--- IT SAID ---\n\nhi"
+    assert persona_prompts(bundle).reminder.render({"message": "hi"}) == "Stay {yourself}.\n--- IT SAID ---\n\nhi"
 
 
 def test_without_annotations_people_at_risk_from_others_are_grouped_by_imminence(checkout: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_target_where_there_is_none_to_choose(flat: Path, checkout: Path) -> N
 
 
 def test_a_folder_without_a_bundle_says_what_may_be_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"name one of: suicide_risk.* or an official VERA-MH bundle\.$"):
+    with pytest.raises(UserError, match=r"name one of: .*suicide_risk.* or an official VERA-MH bundle\.$"):
         load_bundle(tmp_path)
 
 
@@ -195,4 +195,4 @@ def test_a_manifest_that_is_not_in_order_is_named(checkout: Path, manifest: str,
 
 
 def test_apostrophe_and_plus_in_a_placeholder_name_a_column(checkout: Path) -> None:
-    assert HARM in load_bundle(checkout, "HFO").prompts.simulator.placeholders
+    assert HARM in persona_prompts(load_bundle(checkout, "HFO")).simulator.placeholders

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.bundle.upstream.shapes import PUBLISHED
+from tests.bundle.upstream.shapes import PUBLISHED, persona_prompts
 from vera_local.bundle import Bundle, Question, Walk, check, load_bundle
 from vera_local.bundle.checks import problems
 from vera_local.conversation import Conversation, Ending, Message, Speaker
@@ -135,7 +135,7 @@ def test_the_judge_gets_their_layout_with_the_transcript_in_the_system_prompt(bu
 
 
 def test_the_persona_gets_their_prompt_and_the_reminder_in_front_of_the_latest_message(bundle: Bundle) -> None:
-    prompts, persona = bundle.prompts, bundle.personas[0]
+    prompts, persona = persona_prompts(bundle), bundle.personas[0]
     simulator = Simulator(
         FakeEngine(lambda _: "x"), DRAW, prompts.simulator, "Begin.", prompts.reminder, bundle.end_signal
     )

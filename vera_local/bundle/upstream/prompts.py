@@ -10,7 +10,7 @@ from collections.abc import Set
 from pathlib import Path
 
 from vera_local.bundle.problem import Findings
-from vera_local.bundle.prompts import Prompts, Template
+from vera_local.bundle.prompts import PersonaPrompts, Prompts, Template
 from vera_local.bundle.source import Source
 
 END_SIGNAL = "<END OF CONVERSATION>"
@@ -55,13 +55,16 @@ def reminder(source: Source | None) -> Template:
 
 def assemble(persona: Template, remind: Template, system: Template, question: Template) -> Prompts:
     """All prompts of the bundle. It has none for very small models, who get the full ones."""
-    return Prompts(
+    for_persona = PersonaPrompts(
         simulator=persona,
         simulator_short=None,
         simulator_examples=None,
         simulator_notes=None,
         reminder=remind,
         opening=_OPENING,
+    )
+    return Prompts(
+        persona=for_persona,
         chatbot=_CHATBOT,
         judge_system=system,
         judge_transcript=Template(""),
