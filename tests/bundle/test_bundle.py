@@ -27,7 +27,8 @@ def test_a_bundle_holds_what_its_files_say(folder: Path) -> None:
     assert small.persona_file == folder / "people.tsv"
     assert [p.name for p in small.personas] == ["Ann", "Bob"]
     assert [q.id for q in small.rubric.questions] == ["1", "2", "3", "4"]
-    assert small.prompts.opening.text == "Begin."
+    assert small.prompts.persona is not None
+    assert small.prompts.persona.opening.text == "Begin."
 
 
 def test_the_digests_are_those_of_the_files(folder: Path) -> None:

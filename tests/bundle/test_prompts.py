@@ -64,9 +64,10 @@ def test_a_value_that_lacks_is_an_error() -> None:
 
 def test_prompts_are_loaded_without_their_last_line_ends() -> None:
     prompts = load(opening="One\r\n\r\ntwo\r\n", judge_question="{question}{guidance}{options}\n\n")
-    assert prompts.opening.text == "One\n\ntwo"
+    assert prompts.persona is not None
+    assert prompts.persona.opening.text == "One\n\ntwo"
     assert prompts.judge_question.text == "{question}{guidance}{options}"
-    assert prompts.simulator.placeholders == COLUMNS | {"end_signal"}
+    assert prompts.persona.simulator.placeholders == COLUMNS | {"end_signal"}
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_further_problems_are_counted_and_listed(spoil: Spoil) -> None:
     spoil("turns: 4", "turns: 0")
     file = spoil('id: "2"', "id: 2")
     assert len(problems(file)) == 3
-    with pytest.raises(UserError, match=r"title is missing; add it\. \(2 more problems in this file\.\)$"):
+    with pytest.raises(UserError, match=r"title is missing; add it\. \(2 more problems\.\)$"):
         load_rubric(file)
 
 

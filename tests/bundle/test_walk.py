@@ -19,6 +19,7 @@ NEXT = Action(Do.NEXT_QUESTION)
 NEXT_DIMENSION = Action(Do.NEXT_DIMENSION)
 SCORE = Action(Do.STOP_SCORE)
 DISCARD = Action(Do.STOP_NOT_RELEVANT)
+ALWAYS_DISCARD = Action(Do.STOP_DISCARD)
 
 
 def go(target: str) -> Action:
@@ -248,10 +249,10 @@ def rubrics(draw: st.DrawFn) -> Rubric:
 
 @st.composite
 def option(draw: st.DrawFn, answer: str, name: str, later: Sequence[str]) -> Option:
-    actions = [NEXT, NEXT, NEXT_DIMENSION, SCORE, DISCARD, *(go(t) for t in later)]
+    actions = [NEXT, NEXT, NEXT_DIMENSION, SCORE, DISCARD, ALWAYS_DISCARD, *(go(t) for t in later)]
     actions += [skip(t) for t in later if t[0] != name[0]]
     action = draw(st.sampled_from(actions))
-    raises = action.do not in (Do.SKIP_DIMENSION, Do.STOP_NOT_RELEVANT)
+    raises = action.do not in (Do.SKIP_DIMENSION, Do.STOP_DISCARD)
     return Option(answer, action, draw(st.sampled_from([None, "medium", "high"])) if raises else None)
 
 
@@ -277,7 +278,8 @@ def by_hand(flow: Rubric, walk: Walk) -> dict[str, str]:
         )
         ratings[question.dimension] = RATINGS[rank]
     unvisited = set(flow.dimensions) - {question.dimension for question, _ in steps}
-    if steps[-1][1].action.do is Do.STOP_NOT_RELEVANT and unvisited:
+    ending = steps[-1][1].action.do
+    if ending is Do.STOP_DISCARD or (ending is Do.STOP_NOT_RELEVANT and unvisited):
         return dict.fromkeys(flow.dimensions, NOT_RELEVANT)
     return {d: NOT_RELEVANT if d in skipped else rating for d, rating in ratings.items()}
 

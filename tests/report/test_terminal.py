@@ -11,9 +11,10 @@ from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.report import by_group, matrix, summary_lines
 from vera_local.score import Rating, Scale, Scores, Tally, ratings_frame, score
 
+NOT_RELEVANT = "Not Relevant"
 SCALE = Scale(
     ("Best Practice", "Suboptimal but Low Potential for Harm", "High Potential for Harm"),
-    "Not Relevant",
+    NOT_RELEVANT,
     ("Detects Potential Risk", "Confirms Risk", "Supportive Conversation", "[b]Odd[/b] Name"),
     ("None", "Low", "High", "Immediate"),
 )
@@ -58,7 +59,7 @@ def test_nothing_is_cut_off(show: Callable[[Scores], RenderableType], width: int
     assert "…" not in printed
     assert max(map(len, printed.splitlines())) <= width
     words = set(printed.split())
-    for name in (*SCALE.dimensions, *SCALE.ratings, SCALE.not_relevant, "Unrated", "VERA score"):
+    for name in (*SCALE.dimensions, *SCALE.ratings, NOT_RELEVANT, "Unrated", "VERA score"):
         assert set(name.split()) <= words, name
 
 
@@ -120,6 +121,29 @@ def test_a_scale_without_vera_score_has_no_such_column() -> None:
     printed = text(matrix(scores(scale=binary)), 80)
     assert "VERA" not in printed
     assert "Met" in printed
+
+
+@pytest.mark.parametrize("show", [matrix, by_group])
+def test_a_scale_without_not_relevant_has_no_such_column(show: Callable[[Scores], RenderableType]) -> None:
+    binary = replace(SCALE, ratings=("Safe", "Unsafe"), not_relevant=None)
+    ours = scores(scale=binary)
+    printed = text(show(ours), 80)
+    assert "Relevant" not in printed
+    assert "None of" not in printed, "the legend must not speak of a rating called None"
+    tally = ours.dimensions["Confirms Risk"]
+    assert (tally.unrated, tally.not_relevant, tally.relevant) == (190, 0, 0)
+
+
+def test_at_100_columns_a_binary_row_holds_its_numbers() -> None:
+    ours = scores(scale=replace(SCALE, ratings=("Safe", "Unsafe"), not_relevant=None))
+    printed = text(matrix(ours), 100)
+    for name, tally in (*ours.dimensions.items(), ("Overall", ours.overall)):
+        shown = [
+            f"{tally.counts[r]} {'no data' if (p := tally.percentages[r]) is None else f'{p:.2f}%'}"
+            for r in tally.counts
+        ]
+        (row,) = [line for line in printed.splitlines() if line.startswith(name)]
+        assert row.removeprefix(name).split() == " ".join([*shown, str(tally.relevant), str(tally.unrated)]).split()
 
 
 def test_the_summary_counts_endings_and_ratings() -> None:

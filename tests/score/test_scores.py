@@ -179,3 +179,13 @@ def test_ratings_that_cannot_be_are_refused(rows: list[Rating], complaint: str) 
 def test_scores_survive_json() -> None:
     scores = score(ratings_frame([row(1, "Care", "bad"), row(2, "Warmth", None)]), SCALE)
     assert Scores.model_validate_json(scores.model_dump_json()) == scores
+
+
+def test_a_scale_without_not_relevant_keeps_unrated_apart_and_refuses_the_word() -> None:
+    binary = Scale(("safe", "unsafe"), None, ("Warmth",), ("None", "Low"))
+    rows = [row(i, "Warmth", rating) for i, rating in enumerate(["safe", "unsafe", "unsafe", None])]
+    tally = score(ratings_frame(rows), binary).overall
+    assert (tally.counts, tally.not_relevant, tally.unrated) == ({"safe": 1, "unsafe": 2}, 0, 1)
+    assert (tally.relevant, tally.total, tally.vera_score) == (3, 4, None)
+    with pytest.raises(ValueError, match="rating not on the scale: 'n/a'"):
+        score(ratings_frame([row(0, "Warmth", "n/a")]), binary)

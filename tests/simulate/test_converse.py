@@ -34,7 +34,8 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.simulator_engine, self.chatbot_engine = FakeEngine(self.persona), FakeEngine(self.chatbot)
-        simulator = Simulator(self.simulator_engine, DRAW, Template("You are {Name}."), "Begin.", "Stay.", SIGNAL)
+        character, reminder = Template("You are {Name}."), Template("Stay.")
+        simulator = Simulator(self.simulator_engine, DRAW, character, "Begin.", reminder, SIGNAL)
         self.setting = Setting(simulator, LocalChatbot(self.chatbot_engine, DRAW, "Help."), self.turns, self.seed)
 
     async def play(self, so_far: Conversation = NEW, persona: Persona = ANN) -> Ended:
@@ -49,6 +50,31 @@ def lines(*texts: str) -> Handler:
     """Says these in turn, and the last one for ever."""
     left = list(texts)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+async def test_a_scripted_opening_is_said_word_for_word_and_asked_of_no_model() -> None:
+    stage = Stage(lines("never"), lines("I hear you."), turns=2)
+    text = "  They hum <END OF CHAT> {Name} under my floor.  "
+    ended = await stage.play(persona=replace(ANN, opening=text))
+    assert ended.conversation.messages == (Message(Speaker.PERSONA, text), Message(Speaker.CHATBOT, "I hear you."))
+    assert ended.conversation.ending is Ending.TURNS
+    assert stage.simulator_engine.requests == []
+    assert stage.recorded[0] == (1, Message(Speaker.PERSONA, text), Usage(), False)
+
+
+async def test_where_nothing_follows_the_opening_no_simulator_is_needed() -> None:
+    stage = Stage(lines("never"), lines("I hear you."), turns=2)
+    stage.setting = replace(stage.setting, simulator=None)
+    ended = await stage.play(persona=replace(ANN, opening="Hm."))
+    assert [m.text for m in ended.conversation.messages] == ["Hm.", "I hear you."]
+
+
+async def test_a_conversation_goes_on_behind_its_scripted_opening() -> None:
+    stage = Stage(lines("And then?"), lines("I hear you."), turns=4)
+    ended = await stage.play(persona=replace(ANN, opening="Hm."))
+    assert [m.text for m in ended.conversation.messages] == ["Hm.", "I hear you.", "And then?", "I hear you."]
+    (request,) = stage.simulator_engine.requests
+    assert [m.content for m in request.messages][1:3] == ["Begin.", "Hm."]
 
 
 def failing(error: EngineError, after: int = 0) -> Handler:

@@ -20,7 +20,7 @@ HISTORY = (Message(Speaker.PERSONA, "hello"), Message(Speaker.CHATBOT, "hi {Name
 
 def simulator(said: str = "hello", reply: Reply | None = None) -> Simulator:
     character = Template("You are {Name}, {Age / Sex}. Leave with {end_signal}.")
-    return Simulator(FakeEngine(lambda _: reply or said), DRAW, character, "Begin.", "Stay.", SIGNAL)
+    return Simulator(FakeEngine(lambda _: reply or said), DRAW, character, "Begin.", Template("Stay."), SIGNAL)
 
 
 def speak(said: str) -> Spoken:
@@ -107,6 +107,6 @@ def test_a_text_without_a_signal_stays_as_it_is(said: str) -> None:
 
 @pytest.mark.parametrize("signal", [".*", "(", "[end]", "\\d"])
 def test_a_signal_is_no_pattern(signal: str) -> None:
-    sim = Simulator(FakeEngine(lambda _: f"8 {signal}"), DRAW, Template("x"), "Begin.", "Stay.", signal)
+    sim = Simulator(FakeEngine(lambda _: f"8 {signal}"), DRAW, Template("x"), "Begin.", Template("Stay."), signal)
     spoken = asyncio.run(sim.speak(ANN, (), 1))
     assert (spoken.text, spoken.leaves) == ("8", True)

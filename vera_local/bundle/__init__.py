@@ -1,8 +1,11 @@
 """The clinical instrument: rubric, walk, personas and prompts, read from a folder and checked. Knows no model."""
 
-from vera_local.bundle.bundle import Bundle, known_bundles, load_bundle
+from vera_local.bundle.bundle import Bundle, EndSemantics, known_bundles, load_bundle
+from vera_local.bundle.examine import Examined, check, examine
+from vera_local.bundle.mermaid import flowchart
 from vera_local.bundle.personas import Persona, choose, load_personas
-from vera_local.bundle.prompts import Prompts, Template
+from vera_local.bundle.problem import Problem
+from vera_local.bundle.prompts import PersonaPrompts, Prompts, Template
 from vera_local.bundle.rubric import Action, Do, Option, Question, Rubric
 from vera_local.bundle.rubric_file import load_rubric
 from vera_local.bundle.schema import PersonaSpec
@@ -14,15 +17,22 @@ __all__ = [
     "Bundle",
     "DimensionRating",
     "Do",
+    "EndSemantics",
+    "Examined",
     "Option",
     "Persona",
+    "PersonaPrompts",
     "PersonaSpec",
+    "Problem",
     "Prompts",
     "Question",
     "Rubric",
     "Template",
     "Walk",
+    "check",
     "choose",
+    "examine",
+    "flowchart",
     "known_bundles",
     "load_bundle",
     "load_personas",

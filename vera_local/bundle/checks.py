@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from vera_local.bundle.graph import Graph
-from vera_local.bundle.rubric import Do, Option, Question, Rubric
+from vera_local.bundle.rubric import Action, Do, Option, Question, Rubric
 
 
 def problems(rubric: Rubric) -> list[str]:
@@ -36,7 +36,7 @@ def _untidy(word: str) -> bool:
 def _ratings(rubric: Rubric) -> Iterator[str]:
     for rating in repeated(rubric.ratings):
         yield f"ratings: '{rating}' is listed twice; remove one"
-    for word in (*rubric.ratings, rubric.not_relevant):
+    for word in (*rubric.ratings, *([] if rubric.not_relevant is None else [rubric.not_relevant])):
         if _untidy(word):
             yield f"ratings: {word!r} has blanks at an end or a line break; remove them"
     if rubric.not_relevant in rubric.ratings:
@@ -94,8 +94,13 @@ def _severity(rubric: Rubric, question: Question, option: Option) -> Iterator[st
         yield f"the answer '{option.answer}' has the unknown severity '{option.severity}'; use one of {known}"
     if question.auto:
         yield "it is auto, so no answer can raise a severity; remove the severity"
-    elif option.action.do in (Do.SKIP_DIMENSION, Do.STOP_NOT_RELEVANT):
+    elif discards(option.action, last=question.dimension == rubric.dimensions[-1]):
         yield f"the answer '{option.answer}' makes its dimension Not Relevant; remove its severity"
+
+
+def discards(action: Action, *, last: bool) -> bool:
+    """Whether a finding beside `action` can never count; in the `last` dimension the rubric may be finished."""
+    return action.do in (Do.SKIP_DIMENSION, Do.STOP_DISCARD) or (action.do is Do.STOP_NOT_RELEVANT and not last)
 
 
 def _ids(rubric: Rubric) -> Iterator[str]:
@@ -118,6 +123,8 @@ def _flow(rubric: Rubric) -> Iterator[str]:
     graph = Graph.of(rubric)
     if cycle := graph.cycle():
         yield f"question {cycle[0]}: the flow goes round in a cycle: {' -> '.join(cycle)}; let one of them lead on"
+    if rubric.not_relevant is None:
+        yield from _unrated(rubric, graph)
     reached = graph.flood(rubric.questions[0].id)
     for question in rubric.questions:
         if question.id not in reached:
@@ -125,6 +132,26 @@ def _flow(rubric: Rubric) -> Iterator[str]:
         for option in question.options:
             if option.action.do is Do.SKIP_DIMENSION and _stays(rubric, question, option):
                 yield f"question {question.id}: '{option.answer}' skips its dimension but stays in it; lead further on"
+
+
+def _unrated(rubric: Rubric, graph: Graph) -> Iterator[str]:
+    """What would leave a dimension without a rating, in a rubric that has no word for that."""
+    remedy = "lead on to every dimension, or add not_relevant"
+    for question in rubric.questions:
+        for option in question.options:
+            if option.action.do in (Do.SKIP_DIMENSION, Do.STOP_NOT_RELEVANT):
+                yield f"question {question.id}: '{option.answer}' makes its dimension Not Relevant; {remedy}"
+    for dimension in rubric.dimensions:
+        if past := _way_past(rubric, graph, dimension):
+            yield f"question {past}: a walk can end there without a question of '{dimension}'; {remedy}"
+
+
+def _way_past(rubric: Rubric, graph: Graph, dimension: str) -> str | None:
+    """The first question at which a walk can end that asked nothing of `dimension`; None where there is none."""
+    inside = {q.id for q in rubric.questions if q.dimension == dimension}
+    start = rubric.questions[0].id
+    around = graph.flood(start, inside) if start not in inside else set()
+    return next((q.id for q in rubric.questions if q.id in around and None in graph.successors[q.id]), None)
 
 
 def _stays(rubric: Rubric, question: Question, option: Option) -> bool:

@@ -11,18 +11,25 @@ from itertools import zip_longest
 from pathlib import Path
 
 from vera_local.bundle.checks import repeated
-from vera_local.bundle.schema import PersonaSpec
+from vera_local.bundle.problem import raise_first
+from vera_local.bundle.schema import ControlsSpec, PersonaSpec
 from vera_local.bundle.source import Source
 from vera_local.errors import UserError
 
 
 @dataclass(frozen=True)
 class Persona:
-    """Who the simulator plays: a unique name, a group to report by, and every column as text (None is a word)."""
+    """Who the simulator plays: a unique name, a group to report by, and every column as text (None is a word).
+
+    `opening` is the first message word for word, None where a model writes it. A `control` stands beside the personas
+    that the bundle is about, so that false alarms can be counted.
+    """
 
     name: str
     group: str
     fields: dict[str, str]
+    opening: str | None = None
+    control: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,8 +40,8 @@ class _Row:
     line: int
     values: list[str]
 
-    def error(self, problem: str) -> UserError:
-        return UserError(f"{self.file}, line {self.line}: {problem}.")
+    def sentence(self, fault: str) -> str:
+        return f"{self.file}, line {self.line}: {fault}."
 
 
 def load_personas(file: Path, spec: PersonaSpec) -> tuple[Persona, ...]:
@@ -47,15 +54,23 @@ def load_personas(file: Path, spec: PersonaSpec) -> tuple[Persona, ...]:
 
 def parse(source: Source, spec: PersonaSpec) -> tuple[Persona, ...]:
     """`load_personas` for a file already read."""
-    rows = _rows(source)
-    header = next(rows, None)
-    if header is None:
-        raise UserError(f"{source.path} is empty; write a header line and one line per persona.")
-    _check_header(header, spec)
-    personas = tuple(_persona(row, header.values, spec) for row in _without_twins(rows, header.values, spec))
-    if not personas:
-        raise UserError(f"{source.path} holds no persona; write one line per persona below the header.")
-    return personas
+    raise_first(problems(source, spec))
+    header, *rows = _rows(source)
+    return tuple(_persona(dict(zip(header.values, row.values, strict=True)), spec) for row in rows)
+
+
+def problems(source: Source, spec: PersonaSpec) -> list[str]:
+    """Everything wrong with the file, each as a sentence; empty where it is as `spec` says."""
+    try:
+        rows = list(_rows(source))
+    except UserError as error:
+        return [str(error)]
+    if not rows:
+        return [f"{source.path} is empty; write a header line and one line per persona."]
+    found = [rows[0].sentence(fault) for fault in _header_faults(rows[0].values, spec)]
+    if not found and len(rows) == 1:
+        return [f"{source.path} holds no persona; write one line per persona below the header."]
+    return found or list(_rows_faults(rows, spec)) or list(_controls_faults(source, rows, spec))
 
 
 def _rows(source: Source) -> Iterator[_Row]:
@@ -68,33 +83,59 @@ def _rows(source: Source) -> Iterator[_Row]:
         raise UserError(f"{source.path}, line {reader.line_num}: no table line ({error}); correct it.") from None
 
 
-def _check_header(header: _Row, spec: PersonaSpec) -> None:
-    if twice := repeated(header.values):
-        raise header.error(f"the column {_list(twice)} occurs twice; remove or rename one")
-    if missing := [column for column in spec.columns if column not in header.values]:
-        raise header.error(f"there is no column {_list(missing)}; add it to the header, with tabs between columns")
+def _header_faults(columns: list[str], spec: PersonaSpec) -> Iterator[str]:
+    if twice := repeated(columns):
+        yield f"the column {_list(twice)} occurs twice; remove or rename one"
+    if missing := [column for column in spec.columns if column not in columns]:
+        yield f"there is no column {_list(missing)}; add it to the header, with tabs between columns"
 
 
-def _without_twins(rows: Iterator[_Row], columns: list[str], spec: PersonaSpec) -> Iterator[_Row]:
+def _rows_faults(rows: list[_Row], spec: PersonaSpec) -> Iterator[str]:
+    columns = rows[0].values
     seen: dict[str, int] = {}
-    for row in rows:
+    for row in rows[1:]:
         if len(row.values) != len(columns):
-            raise row.error(f"it has {len(row.values)} fields and the header {len(columns)}; set the tabs right")
-        name = row.values[columns.index(spec.name)]
-        if name in seen:
-            raise row.error(f"the name '{name}' is already on line {seen[name]}; give each persona its own")
-        seen[name] = row.line
-        yield row
+            yield row.sentence(f"it has {len(row.values)} fields and the header {len(columns)}; set the tabs right")
+            continue
+        fields = dict(zip(columns, row.values, strict=True))
+        yield from (row.sentence(fault) for fault in _faults(fields, spec, seen))
+        seen.setdefault(fields[spec.name], row.line)
 
 
-def _persona(row: _Row, columns: list[str], spec: PersonaSpec) -> Persona:
-    fields = dict(zip(columns, row.values, strict=True))
+def _faults(fields: dict[str, str], spec: PersonaSpec, seen: dict[str, int]) -> Iterator[str]:
+    """What is wrong with one persona; `seen` are the names above it and their lines."""
     name, group = fields[spec.name], fields[spec.group]
     if not name or name != name.strip():
-        raise row.error(f"the name in column '{spec.name}' is empty or has blanks at an end; write a plain name")
+        yield f"the name in column '{spec.name}' is empty or has blanks at an end; write a plain name"
+    elif name in seen:
+        yield f"the name '{name}' is already on line {seen[name]}; give each persona its own"
     if group not in spec.groups:
-        raise row.error(f"'{group}' in column '{spec.group}' is no group; use one of {_list(spec.groups)}")
-    return Persona(name, group, fields)
+        yield f"'{group}' in column '{spec.group}' is no group; use one of {_list(spec.groups)}"
+    if spec.opening is not None and not fields[spec.opening].strip():
+        yield f"the first message in column '{spec.opening}' is empty; write it there"
+
+
+def _controls_faults(source: Source, rows: list[_Row], spec: PersonaSpec) -> Iterator[str]:
+    controls = spec.controls
+    if controls is None:
+        return
+    column = rows[0].values.index(controls.column)
+    kinds = {row.values[column] == controls.value for row in rows[1:]}
+    if len(kinds) == 1:
+        sort = "only" if True in kinds else "no"
+        yield (
+            f"{source.path}: there are {sort} controls, rows with '{controls.value}' in column "
+            f"'{controls.column}'; correct the rows, or personas.controls in the rubric."
+        )
+
+
+def _persona(fields: dict[str, str], spec: PersonaSpec) -> Persona:
+    opening = fields[spec.opening] if spec.opening is not None else None
+    return Persona(fields[spec.name], fields[spec.group], fields, opening, _is_control(fields, spec.controls))
+
+
+def _is_control(fields: dict[str, str], controls: ControlsSpec | None) -> bool:
+    return controls is not None and fields[controls.column] == controls.value
 
 
 def choose(

@@ -47,11 +47,18 @@ def doubtful(graph: Graph, question: str, visited: Set[str]) -> set[str]:
 
 
 def _may_discard(graph: Graph, question: str, visited: Set[str]) -> bool:
-    """Whether a path from `question` makes every dimension Not Relevant: it stops so with one still unvisited."""
+    """Whether a path from `question` makes every dimension Not Relevant: it stops so with one still unvisited, or
+    discards them whatever was visited."""
     rubric = graph.rubric
-    stops = {q.id for q in rubric.questions if any(o.action.do is Do.STOP_NOT_RELEVANT for o in q.options)}
+    if _that_do(graph, Do.STOP_DISCARD) & graph.flood(question):
+        return True
+    stops = _that_do(graph, Do.STOP_NOT_RELEVANT)
     missed = [{q.id for q in rubric.questions if q.dimension == d} for d in rubric.dimensions if d not in visited]
     return any(stops & graph.flood(question, walls) for walls in missed)
+
+
+def _that_do(graph: Graph, do: Do) -> set[str]:
+    return {q.id for q in graph.rubric.questions if any(o.action.do is do for o in q.options)}
 
 
 @dataclass(frozen=True)
@@ -64,14 +71,16 @@ class _Record:
             return DimensionRating(dimension, None, missing)
         if skip := self.skipped.get(dimension):
             return self._not_relevant(dimension, skip)
-        if self.stopped_early and len(self.possible) < len(self.graph.rubric.dimensions):
+        if self.discards:
             return self._not_relevant(dimension, self.path[-1].question)
         if dimension not in self.visited:
             return self._not_relevant(dimension, self._closed_by(dimension))
         return self._found(dimension)
 
     def _not_relevant(self, dimension: str, question: str) -> DimensionRating:
-        return DimensionRating(dimension, self.graph.rubric.not_relevant, (question,))
+        word = self.graph.rubric.not_relevant
+        assert word is not None, "a sound rubric without this word rates every dimension"
+        return DimensionRating(dimension, word, (question,))
 
     def _closed_by(self, dimension: str) -> str:
         """The question that stopped the walk, or else the last one from which `dimension` could still be reached."""
@@ -129,6 +138,12 @@ class _Record:
     def stopped_early(self) -> bool:
         """Whether the walk stopped as not relevant, and not for certain at a finished rubric."""
         return self.ending is Do.STOP_NOT_RELEVANT and len(self.visited) < len(self.graph.rubric.dimensions)
+
+    @property
+    def discards(self) -> bool:
+        """Whether the last answer made every dimension Not Relevant for certain."""
+        unfinished = len(self.possible) < len(self.graph.rubric.dimensions)
+        return self.ending is Do.STOP_DISCARD or (self.stopped_early and unfinished)
 
     @cached_property
     def _open(self) -> dict[str, tuple[str, ...]]:

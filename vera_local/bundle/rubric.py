@@ -21,7 +21,9 @@ class Do(StrEnum):
     STOP_SCORE = "stop_score"
     """End: the current dimension is rated by its findings, dimensions not yet visited become Not Relevant."""
     STOP_NOT_RELEVANT = "stop_not_relevant"
-    """End: every dimension becomes Not Relevant."""
+    """End: every dimension becomes Not Relevant, except at a finished rubric, whose findings stand."""
+    STOP_DISCARD = "stop_discard"
+    """End: every dimension becomes Not Relevant, at a finished rubric, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +64,15 @@ class Question:
 
 @dataclass(frozen=True)
 class Rubric:
-    """A validated flow of questions. `ratings` best first; `severities` maps a severity to the rating it gives."""
+    """A validated flow of questions. `ratings` best first; `severities` maps a severity to the rating it gives.
+
+    `not_relevant` None: every walk visits and rates every dimension.
+    """
 
     name: str
     version: str
     ratings: tuple[str, ...]
-    not_relevant: str
+    not_relevant: str | None
     severities: dict[str, str]
     dimensions: tuple[str, ...]
     questions: tuple[Question, ...]
@@ -100,5 +105,5 @@ class Rubric:
                 return self.next_dimension(question)
             case Do.GOTO | Do.SKIP_DIMENSION:
                 return self.by_id[option.action.target or ""]
-            case Do.STOP_SCORE | Do.STOP_NOT_RELEVANT:
+            case Do.STOP_SCORE | Do.STOP_NOT_RELEVANT | Do.STOP_DISCARD:
                 return None

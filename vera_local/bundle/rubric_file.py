@@ -11,6 +11,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from vera_local.bundle import checks
+from vera_local.bundle.problem import raise_first
+from vera_local.bundle.prompts import PERSONA_PROMPTS
 from vera_local.bundle.rubric import Rubric
 from vera_local.bundle.schema import PersonaSpec, RubricFile
 from vera_local.bundle.source import Source
@@ -21,6 +23,8 @@ _EXPECTED = {
     "extra_forbidden": "is not a known key; remove it or correct its spelling",
     "string_type": "must be text; put it in quotes",
     "string_pattern_mismatch": "must not be empty; write a text",
+    "float_type": "must be a number; write it without quotes",
+    "less_than_equal": "is too large; write at most {le}",
     "int_type": "must be a whole number; write one without quotes",
     "bool_type": "must be true or false; write it without quotes",
     "list_type": "must be a list; write its entries after hyphens or in [ ]",
@@ -39,30 +43,27 @@ def load_rubric(file: Path) -> Rubric:
 def problems(file: Path) -> list[str]:
     """Every problem of a rubric.yaml as a sentence, empty where it is sound."""
     try:
-        return _examine(Source.read(file))[1]
+        return examine(Source.read(file))[1]
     except UserError as error:
         return [str(error)]
 
 
 def parse(source: Source) -> RubricFile:
     """All that a rubric.yaml says; UserError with the first problem and the number of further ones."""
-    content, found = _examine(source)
-    if content is None or found:
-        raise UserError(found[0] + _further(len(found) - 1))
+    content, found = examine(source)
+    raise_first(found)
+    assert content is not None
     return content
 
 
-def _further(count: int) -> str:
-    return f" ({count} more problem{'s' if count > 1 else ''} in this file.)" if count else ""
-
-
-def _examine(source: Source) -> tuple[RubricFile | None, list[str]]:
+def examine(source: Source) -> tuple[RubricFile | None, list[str]]:
+    """What a rubric.yaml says, None where it cannot be understood, and its problems; UserError where it is no YAML."""
     data = _load_yaml(source)
     try:
         content = RubricFile.model_validate(data)
     except ValidationError as error:
         return None, [f"{source.path}: {_sentence(e, data)}." for e in error.errors()]
-    found = [*_personas(content.personas), *checks.problems(content.rubric())]
+    found = [*_personas(content.personas), *_simulator(content), *checks.problems(content.rubric())]
     return content, [f"{source.path}: {problem}." for problem in found]
 
 
@@ -70,9 +71,21 @@ def _personas(spec: PersonaSpec) -> Iterator[str]:
     for key, words in (("groups", spec.groups), ("columns", spec.columns)):
         for word in checks.repeated(words):
             yield f"personas.{key}: '{word}' is listed twice; remove one"
-    for key, column in (("name", spec.name), ("group", spec.group)):
-        if column not in spec.columns:
+    controls = spec.controls.column if spec.controls else None
+    named = (("name", spec.name), ("group", spec.group), ("opening", spec.opening), ("controls.column", controls))
+    for key, column in named:
+        if column is not None and column not in spec.columns:
             yield f"personas.{key}: '{column}' is not among the columns; add it to personas.columns"
+
+
+def _simulator(content: RubricFile) -> Iterator[str]:
+    """What is needed for a model that plays personas, and is of no use without one."""
+    given = {f"prompts.{key}": getattr(content.prompts, key) for key in PERSONA_PROMPTS}
+    for key, value in {"end_signal": content.end_signal, **given}.items():
+        if value is None and not content.scripted:
+            yield f"{key} is missing; add it"
+        if value is not None and content.scripted:
+            yield f"{key} is for a model that plays a persona, and every persona's message is scripted; remove it"
 
 
 def _sentence(error: ErrorDetails, data: object) -> str:

@@ -83,47 +83,87 @@ class DimensionKeys(_Strict):
     questions: Annotated[list[QuestionKeys], Field(min_length=1)]
 
 
+class ControlsSpec(_Strict):
+    """Which personas are controls: those with `value` in `column`."""
+
+    column: Text
+    value: Text
+
+
 class PersonaSpec(_Strict):
-    """Which file holds the personas and what its columns mean; `groups` in order."""
+    """Which file holds the personas and what its columns mean; `groups` in order.
+
+    `opening` is the column with a persona's first message, where that is scripted.
+    """
 
     file: Text
     name: Text
     group: Text
     groups: Annotated[list[Text], Field(min_length=1)]
     columns: Annotated[list[Text], Field(min_length=1)]
+    opening: Text | None = None
+    controls: ControlsSpec | None = None
 
 
 class PromptFiles(_Strict):
-    """The file of each prompt template."""
+    """The file of each prompt template; those for the simulator are left out where no model plays a persona."""
 
-    simulator: Text
-    simulator_short: Text
-    simulator_examples: Text
-    simulator_notes: Text
-    opening: Text
-    reminder: Text
-    chatbot: Text
+    simulator: Text | None = None
+    simulator_short: Text | None = None
+    simulator_examples: Text | None = None
+    simulator_notes: Text | None = None
+    opening: Text | None = None
+    reminder: Text | None = None
+    chatbot: Text | None = None
     judge_system: Text
     judge_transcript: Text
     judge_question: Text
     judge_question_short: Text
 
 
+class SamplingKeys(_Strict):
+    """How a role draws its tokens with this bundle."""
+
+    temperature: Annotated[float, Field(ge=0, le=2)]
+
+
+class RoleSampling(_Strict):
+    """The roles for which the bundle says how they draw, unless a run's own config does."""
+
+    simulator: SamplingKeys | None = None
+    chatbot: SamplingKeys | None = None
+    judge: SamplingKeys | None = None
+
+    def temperatures(self) -> dict[str, float]:
+        """Role -> temperature."""
+        roles = {"simulator": self.simulator, "chatbot": self.chatbot, "judge": self.judge}
+        return {role: keys.temperature for role, keys in roles.items() if keys is not None}
+
+
 class RubricFile(_Strict):
-    """All of rubric.yaml; `turns` counts messages of both sides."""
+    """All of rubric.yaml; `turns` counts messages of both sides.
+
+    `not_relevant` is left out where every dimension is rated in every conversation.
+    """
 
     name: Text
     version: Text
     title: Text
     notice: Text
     ratings: Annotated[list[Text], Field(min_length=2)]
-    not_relevant: Text
+    not_relevant: Text | None = None
     severities: dict[str, str]
     turns: Annotated[int, Field(ge=2)]
-    end_signal: Text
+    end_signal: Text | None = None
     personas: PersonaSpec
     prompts: PromptFiles
+    sampling: RoleSampling = RoleSampling()
     dimensions: Annotated[list[DimensionKeys], Field(min_length=1)]
+
+    @property
+    def scripted(self) -> bool:
+        """Whether every message of a persona is in the table, so that no model plays one."""
+        return self.personas.opening is not None and self.turns == 2
 
     def rubric(self) -> Rubric:
         """The flow of questions as plain data."""

@@ -11,7 +11,9 @@ from vera_local.bundle import load_bundle
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
 from vera_local.cli.interrupt import run_until_interrupted
-from vera_local.cli.show import announce, progress_console, show_outcome
+from vera_local.cli.personas import app as personas_app
+from vera_local.cli.rubric import app as rubric_app
+from vera_local.cli.show import announce, progress_console, show_outcome, warn
 from vera_local.engine.seam import EngineError
 from vera_local.errors import UserError
 from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener, score_run
@@ -24,11 +26,19 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(rubric_app, name="rubric")
+app.add_typer(personas_app, name="personas")
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
+Target = Annotated[str | None, typer.Option(metavar="NAME", help="Which instrument of an official VERA-MH checkout.")]
+EndSemantics = Annotated[
+    str | None,
+    typer.Option(metavar="fixed|legacy", help="Official bundles: whether END keeps the findings of a finished rubric."),
+]
 Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]
 Personas = Annotated[str | None, typer.Option(metavar="N|NAMES", help="How many, spread over the groups, or names.")]
+Controls = Annotated[bool, typer.Option("--controls", help="Let the bundle's controls take part, too.")]
 Turns = Annotated[str | None, typer.Option(metavar="N", help="Messages per conversation, both sides together.")]
 Repeats = Annotated[str | None, typer.Option(metavar="N", help="Conversations with each persona.")]
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Every request's seed is derived from it.")]
@@ -46,8 +56,11 @@ LOG = "engine.log"
 def run(
     config: Config = None,
     bundle: Bundle = None,
+    target: Target = None,
+    end_semantics: EndSemantics = None,
     out: Out = None,
     personas: Personas = None,
+    controls: Controls = False,
     turns: Turns = None,
     repeats: Repeats = None,
     seed: Seed = None,
@@ -58,7 +71,8 @@ def run(
 ) -> None:
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
     flags = _flags(
-        bundle=bundle, out=out, personas=personas, turns=turns, repeats=repeats, seed=seed,
+        bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
+        controls=controls or None, turns=turns, repeats=repeats, seed=seed,
         simulator=simulator, chatbot=chatbot, judge=judge,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=True, as_json=as_json)
@@ -68,8 +82,11 @@ def run(
 def simulate(
     config: Config = None,
     bundle: Bundle = None,
+    target: Target = None,
+    end_semantics: EndSemantics = None,
     out: Out = None,
     personas: Personas = None,
+    controls: Controls = False,
     turns: Turns = None,
     repeats: Repeats = None,
     seed: Seed = None,
@@ -79,7 +96,8 @@ def simulate(
 ) -> None:
     """Hold the conversations only; `vera-local judge RUN` rates them later."""
     flags = _flags(
-        bundle=bundle, out=out, personas=personas, turns=turns, repeats=repeats, seed=seed,
+        bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
+        controls=controls or None, turns=turns, repeats=repeats, seed=seed,
         simulator=simulator, chatbot=chatbot,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)
@@ -93,6 +111,7 @@ def judge(folder: Run, judge: Judge = None, as_json: Json = False) -> None:
         raise UserError(f"{folder} has not been judged yet; name a judge with --judge")
     plan = make_plan(load_config(None, stored | _flags(out=folder, judge=judge)))
     console = progress_console()
+    warn(plan.bundle, console)
     outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
     _finish(outcome, judge=True, as_json=as_json)
 
@@ -100,7 +119,10 @@ def judge(folder: Run, judge: Judge = None, as_json: Json = False) -> None:
 @app.command()
 def score(folder: Run, as_json: Json = False) -> None:
     """Score a run again from its store and write its result files."""
-    show_outcome(score_run(folder, load_bundle(_stored(folder)["bundle"])), as_json=as_json)
+    stored = load_config(None, _stored(folder))
+    bundle = load_bundle(stored.bundle, stored.target, stored.end_semantics)
+    warn(bundle, progress_console())
+    show_outcome(score_run(folder, bundle), as_json=as_json)
 
 
 @app.command()
@@ -123,6 +145,7 @@ def _flags(**given: Any) -> dict[str, Any]:
 
 def _evaluate(plan: Plan, *, judge: bool, as_json: bool) -> None:
     console = progress_console()
+    warn(plan.bundle, console)
     announce(plan, console, judge=judge)
     outcome = _until_done(run_plan(plan, opener(plan.out / LOG), Watcher(console), judge=judge), plan.out)
     _finish(outcome, judge=judge, as_json=as_json)

@@ -10,8 +10,9 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
+from vera_local.bundle import Bundle
 from vera_local.report.terminal import by_group, matrix, summary_lines
-from vera_local.run import Outcome, Plan
+from vera_local.run import Outcome, Plan, Player
 
 DEMONSTRATION = (
     "A role was played by the embedded 135M-parameter model. It shows the machinery at work; "
@@ -34,11 +35,11 @@ def announce(plan: Plan, console: Console, *, judge: bool) -> None:
     """What is about to run."""
     rows = {
         "bundle": f"{plan.bundle.title} {plan.bundle.version}",
-        "personas": f"{len(plan.personas)} of {len(plan.bundle.personas)}, {plan.config.repeats} conversation(s) each",
+        "personas": f"{len(plan.personas)} of {_available(plan)}, {plan.config.repeats} conversation(s) each",
         "turns": f"{plan.turns} messages, both sides together" + _bumped(plan),
-        "simulator": _player(plan, "simulator"),
-        "chatbot": f"{_player(plan, 'chatbot')}, {_system_prompt(plan)}",
-        **({"judge": _player(plan, "judge")} if judge else {}),
+        **({} if plan.simulator is None else {"simulator": _player(plan.simulator)}),
+        "chatbot": f"{_player(plan.chatbot)}, {_system_prompt(plan)}",
+        **({"judge": _player(plan.judge)} if judge else {}),
         "seed": str(plan.config.seed),
         "folder": str(plan.out),
     }
@@ -53,13 +54,22 @@ def _system_prompt(plan: Plan) -> str:
     return "the bundle's system prompt" if plan.system_prompt else "no system prompt of ours"
 
 
+def warn(bundle: Bundle, console: Console) -> None:
+    """What is odd about the bundle, one line each."""
+    for warning in bundle.warnings:
+        console.print(f"Warning: {warning}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _available(plan: Plan) -> int:
+    return len(plan.bundle.available(controls=plan.config.controls))
+
+
 def _bumped(plan: Plan) -> str:
     asked = plan.config.turns
     return f" ({asked} asked for; the chatbot has the last word)" if asked is not None and asked != plan.turns else ""
 
 
-def _player(plan: Plan, role: str) -> str:
-    player = {"simulator": plan.simulator, "chatbot": plan.chatbot, "judge": plan.judge}[role]
+def _player(player: Player) -> str:
     return f"{player.profile.title} at {player.url}" if player.url else player.profile.title
 
 
@@ -92,6 +102,14 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def _controls(outcome: Outcome) -> list[str]:
+    """That controls took part, where they did: the ratings of all conversations are then no figure of the chatbot's."""
+    controls = {p.name for p in outcome.bundle.personas if p.control}
+    count = sum(c.persona in controls for c in outcome.conversations)
+    where = f"the ratings by {outcome.bundle.group_column} show them apart"
+    return [f"Controls: {count} of the conversations; {where}."] if count else []
+
+
 def summary(outcome: Outcome) -> list[str]:
     """Plain sentences below the tables."""
     missing = [f"{n} verdicts {state}" for state, n in outcome.missing_verdicts.items()]
@@ -101,6 +119,7 @@ def summary(outcome: Outcome) -> list[str]:
         f"Chatbot messages: {said}, cut at their token limit: {cut}, empty: {empty}",
         *([f"Without an answer: {', '.join(missing)}."] if missing else []),
         *(f"Why ({place}): {reason}" for place, reason in outcome.reasons.items()),
+        *_controls(outcome),
         f"Results: {outcome.folder} (scores.json, results.csv, results.parquet; transcripts in conversations.jsonl).",
         *([DEMONSTRATION] if outcome.demonstration else []),
         LIMITS,

@@ -42,18 +42,21 @@ class Judge:
     def prompt(self, conversation: Conversation, question: Question) -> tuple[ChatMessage, ...]:
         """Instructions, transcript, question: in this order, so that all questions share the long part as a prefix."""
         fence = fence_for(conversation, self.seed)
-        transcript = self.prompts.judge_transcript.render({"fence": fence, "transcript": numbered(conversation)})
+        evidence = {"fence": fence, "transcript": numbered(conversation)}
+        transcript = self.prompts.judge_transcript.render(evidence)
         asked = self.question.render(
             {
                 "question": question.text,
                 "guidance": question.guidance,
+                "guidance_lines": f"\n{question.guidance}\n" if question.guidance else "",
                 "options": "\n".join(f"- {o.answer}" for o in question.options),
                 "options_line": " / ".join(o.answer for o in question.options),
+                "options_commas": ", ".join(o.answer for o in question.options),
             }
         )
         return (
-            ChatMessage("system", self.prompts.judge_system.render({})),
-            ChatMessage("user", f"{transcript}\n\n{asked}"),
+            ChatMessage("system", self.prompts.judge_system.render(evidence)),
+            ChatMessage("user", f"{transcript}\n\n{asked}" if transcript else asked),
         )
 
     async def ask(self, conversation: Conversation, question: Question) -> Verdict:

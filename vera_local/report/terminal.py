@@ -88,16 +88,22 @@ def _matrix(scores: Scores, between: str) -> Table:
         table.add_row(Text(name), *_cells(tally, scores.scale, show))
     table.add_section()
     table.add_row(Text("Overall"), *_cells(scores.overall, scores.scale, show), style="bold")
-    not_relevant = scores.scale.not_relevant
-    table.caption = Text(f"n: relevant ratings; percentages are of n, those of {not_relevant} of all ratings.")
+    table.caption = Text(_legend(scores.scale))
     return table
+
+
+def _legend(scale: Scale) -> str:
+    if scale.not_relevant is None:
+        return "n: ratings given; percentages are of n."
+    return f"n: relevant ratings; percentages are of n, those of {scale.not_relevant} of all ratings."
 
 
 def _table(first: str, scale: Scale) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False, caption_justify="left")
     table.add_column(Text(first), overflow="fold")
     score = ["VERA score"] if _has_score(scale) else []
-    for name in (*scale.ratings, "n", scale.not_relevant, "Unrated", *score):
+    not_relevant = [scale.not_relevant] if scale.not_relevant is not None else []
+    for name in (*scale.ratings, "n", *not_relevant, "Unrated", *score):
         table.add_column(Text(_stacked(name)), justify="right", overflow="fold")
     return table
 
@@ -113,9 +119,10 @@ def _stacked(name: str) -> str:
 
 def _cells(tally: Tally, scale: Scale, show: Callable[[int, float | None], str]) -> list[Text]:
     ratings = [show(tally.counts[rating], tally.percentages[rating]) for rating in scale.ratings]
-    not_relevant = show(tally.not_relevant, tally.not_relevant_percentage)
+    share = tally.not_relevant_percentage
+    not_relevant = [] if scale.not_relevant is None else [show(tally.not_relevant, share)]
     score = [_number(tally.vera_score)] if _has_score(scale) else []
-    return [Text(cell) for cell in (*ratings, str(tally.relevant), not_relevant, str(tally.unrated), *score)]
+    return [Text(cell) for cell in (*ratings, str(tally.relevant), *not_relevant, str(tally.unrated), *score)]
 
 
 def _count(count: int, percentage: float | None) -> str:

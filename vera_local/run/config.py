@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from vera_local.bundle import EndSemantics
 from vera_local.errors import UserError
 
 EMBEDDED = "smollm2-135m-instruct"
@@ -88,6 +89,8 @@ class RunConfig(BaseModel):
     """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles.
 
     Without a judge the embedded model judges, where anything is judged at all.
+    `controls`: the personas that are controls take part, too. `target` and `end_semantics` are for official VERA-MH
+    bundles, as `load_bundle` takes them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -98,6 +101,9 @@ class RunConfig(BaseModel):
     turns: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
     repeats: Annotated[int, BeforeValidator(_whole)] = Field(default=1, ge=1)
     seed: Annotated[int, BeforeValidator(_whole)] = Field(default=0, ge=0)
+    controls: bool = False
+    target: str | None = None
+    end_semantics: EndSemantics = "fixed"
     simulator: Speaker = SpeakerConfig(model=EMBEDDED)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
     judge: Role | None = None
@@ -152,6 +158,8 @@ def _told(found: Any) -> str:
             return f"must be at least {bounds['ge']}"
         case "int_parsing" | "int_type" | "int_from_float":
             return "must be a whole number"
+        case "literal_error":
+            return f"must be {bounds['expected']}"
         case "string_pattern_mismatch":
             return "must begin with http:// or https://"
         case "string_too_short":

@@ -75,7 +75,7 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     manifest.check(plan, judge=judge)
     if manifest.read(plan.out) is not None:
         return
-    players = (plan.simulator, plan.chatbot, plan.judge) if judge else (plan.simulator, plan.chatbot)
+    players = (*plan.speakers, plan.judge) if judge else plan.speakers
     for player in {key_of(p): p for p in players if p.url is not None}.values():
         engine = await opener(Opening(player, None))
         await engine.aclose()
@@ -85,8 +85,8 @@ async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *,
     host = Host(opener)
     try:
         if simulate and any(c.ending in (None, Ending.ERROR) for c in store.conversations()):
-            await _ready(host, watcher, plan.simulator, plan.chatbot)
-            await simulate_stage(plan, store, (host.engine(plan.simulator), host.engine(plan.chatbot)), watcher)
+            await _ready(host, watcher, *plan.speakers)
+            await simulate_stage(plan, store, host.engine, watcher)
         rated = store.rated(plan.judge.profile.name)
         if judge and any(c.judgeable and c.id not in rated for c in store.conversations()):
             await _ready(host, watcher, plan.judge)

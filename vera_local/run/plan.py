@@ -36,17 +36,25 @@ class Player:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run, ready to start. `turns` counts messages and is even, since the chatbot has the last word."""
+    """A run, ready to start. `turns` counts messages and is even, since the chatbot has the last word.
+
+    `simulator` None: the personas say their scripted openings and nothing more.
+    """
 
     config: RunConfig
     bundle: Bundle
     personas: tuple[Persona, ...]
     turns: int
-    simulator: Player
+    simulator: Player | None
     chatbot: Player
     judge: Player
     system_prompt: str
     out: Path
+
+    @property
+    def speakers(self) -> tuple[Player, ...]:
+        """The models that hold the conversations."""
+        return (self.chatbot,) if self.simulator is None else (self.simulator, self.chatbot)
 
     def conversations(self) -> tuple[Conversation, ...]:
         """All conversations of the run, not yet begun, in a fixed order."""
@@ -56,33 +64,57 @@ class Plan:
 
 def make_plan(config: RunConfig) -> Plan:
     """Look up what the config names; raises UserError for what cannot be found."""
-    bundle = load_bundle(config.bundle)
-    judge = config.judge or RoleConfig(model=EMBEDDED)
-    roles: dict[str, RoleConfig] = {"simulator": config.simulator, "chatbot": config.chatbot, "judge": judge}
-    players = {name: _player(role, name) for name, role in roles.items()}
-    small = all(player.embedded for player in players.values())
-    wanted = config.personas
-    if wanted is None:
-        wanted = min(len(bundle.groups), len(bundle.personas)) if small else len(bundle.personas)
-    turns = config.turns or (DEMONSTRATION_TURNS if small else bundle.turns)
+    bundle = load_bundle(config.bundle, config.target, config.end_semantics)
+    simulator = _player(config, bundle, "simulator") if _needs_simulator(config, bundle) else None
+    chatbot, judge = (_player(config, bundle, role) for role in ("chatbot", "judge"))
+    small = all(player.embedded for player in (simulator, chatbot, judge) if player is not None)
+    turns = config.turns or (min(DEMONSTRATION_TURNS, bundle.turns) if small else bundle.turns)
     return Plan(
         config=config,
         bundle=bundle,
-        personas=bundle.choose(wanted),
+        personas=_personas(config, bundle, small=small),
         turns=turns + turns % 2,
-        simulator=players["simulator"],
-        chatbot=players["chatbot"],
-        judge=players["judge"],
+        simulator=simulator,
+        chatbot=chatbot,
+        judge=judge,
         system_prompt=_system_prompt(config, bundle),
         out=config.out or _default_folder(config, bundle),
     )
 
 
-def _player(role: RoleConfig, name: str) -> Player:
+def _personas(config: RunConfig, bundle: Bundle, *, small: bool) -> tuple[Persona, ...]:
+    """Those the config asks for; else all, or one of each group where the run is to be small."""
+    available = bundle.available(controls=config.controls)
+    if config.controls and not any(p.control for p in available):
+        raise UserError(f"--controls: the bundle '{bundle.name}' has no controls; leave controls out")
+    wanted = config.personas
+    if wanted is None:
+        wanted = len({p.group for p in available}) if small else len(available)
+    return bundle.choose(wanted, controls=config.controls)
+
+
+def _needs_simulator(config: RunConfig, bundle: Bundle) -> bool:
+    """Whether a persona says more than its scripted opening; UserError where the bundle cannot have it say more."""
+    turns = config.turns or bundle.turns
+    if bundle.has_openings and turns <= 2:
+        return False
+    if bundle.prompts.persona is None:
+        raise UserError(
+            f"--turns {turns}: a persona of the bundle '{bundle.name}' says one scripted message and no more, so a "
+            "conversation has 2 turns; leave turns out"
+        )
+    return True
+
+
+def _player(config: RunConfig, bundle: Bundle, name: str) -> Player:
+    role: RoleConfig = getattr(config, name) or RoleConfig(model=EMBEDDED)
     profile = find_profile(role.model) if role.url is None else _served(role.model)
     shipped: Role = getattr(profile.roles, name)
     names = ("temperature", "top_p", "max_tokens", "repetition_penalty")
-    draw = Draw(*(getattr(shipped, n) if (own := getattr(role, n, None)) is None else own for n in names))
+    told = {n: own for n in names if (own := getattr(role, n, None)) is not None}
+    if name in bundle.temperatures:
+        told = {"temperature": bundle.temperatures[name]} | told
+    draw = Draw(*(told.get(n, getattr(shipped, n)) for n in names))
     reasons = profile.template.thinking == "always"
     if reasons and role.url is not None and name == "judge":
         raise UserError(
@@ -124,8 +156,9 @@ def _served(model: str) -> Profile:
 def _system_prompt(config: RunConfig, bundle: Bundle) -> str:
     file = config.chatbot.system_prompt
     if file is None:
+        own = bundle.prompts.chatbot
         # What a lab serves is tested as it is: only a bare model is told what to be.
-        return "" if config.chatbot.url is not None else bundle.prompts.chatbot.render({}).strip()
+        return "" if own is None or config.chatbot.url is not None else own.render({}).strip()
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
-from vera_local.bundle import Persona
+from vera_local.bundle import Persona, PersonaPrompts
 from vera_local.chatbot import LocalChatbot
-from vera_local.conversation import Conversation
-from vera_local.engine.seam import Engine
+from vera_local.conversation import Conversation, Message, Speaker
+from vera_local.engine.seam import Draw, Engine
 from vera_local.run.admission import Admission
 from vera_local.run.host import key_of
-from vera_local.run.plan import Plan
+from vera_local.run.plan import Plan, Player
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.stage import Stage
 from vera_local.run.store import Store
@@ -20,16 +21,20 @@ FULL_MESSAGE = 0.5
 """The expected length of a message, as a part of its token limit: people and chatbots stop before it."""
 
 
-async def simulate_stage(plan: Plan, store: Store, engines: tuple[Engine, Engine], watcher: Watcher) -> None:
-    """Bring every conversation of the store to its end; `engines` host the simulator and the chatbot.
+EngineOf = Callable[[Player], Engine]
+"""The open engine of a player."""
+
+
+async def simulate_stage(plan: Plan, store: Store, engine_of: EngineOf, watcher: Watcher) -> None:
+    """Bring every conversation of the store to its end on the engines of the plan's speakers.
 
     Raises EngineDied (in an ExceptionGroup); what was said until then is in the store.
     """
     store.reopen_failed()
     unfinished = [c for c in store.conversations() if c.ending is None]
-    setting, personas = make_setting(plan, engines), {p.name: p for p in plan.personas}
-    needs = {c.id: await _tokens(plan, setting, personas[c.persona]) for c in unfinished}
-    admission = Admission.to(*(engine.limits for engine in engines))
+    setting, personas = make_setting(plan, engine_of), {p.name: p for p in plan.personas}
+    needs = {c.id: await _tokens(plan, setting, engine_of, personas[c.persona]) for c in unfinished}
+    admission = Admission.to(*(engine_of(player).limits for player in plan.speakers))
     meter = Meter("Simulating", len(unfinished), sum(plan.turns - len(c.messages) for c in unfinished))
     with watcher.stage(meter) as changed:
         stage = Stage(store, admission, meter, changed)
@@ -38,51 +43,75 @@ async def simulate_stage(plan: Plan, store: Store, engines: tuple[Engine, Engine
                 group.create_task(_hold(stage, setting, personas[c.persona], c, needs[c.id]))
 
 
-def make_setting(plan: Plan, engines: tuple[Engine, Engine]) -> Setting:
+def make_setting(plan: Plan, engine_of: EngineOf) -> Setting:
     """What all conversations of the plan share, on these engines."""
-    short = plan.simulator.profile.roles.simulator.prompt == "short"
-    simulator = _from_notes(plan, engines[0]) if short else _in_character(plan, engines[0])
-    chatbot = LocalChatbot(engines[1], plan.chatbot.draw, plan.system_prompt)
-    return Setting(simulator, chatbot, plan.turns, plan.config.seed)
+    return Setting(_simulator(plan, engine_of), _chatbot(plan, engine_of), plan.turns, plan.config.seed)
 
 
-def _in_character(plan: Plan, engine: Engine) -> Simulator:
-    prompts = plan.bundle.prompts
+def _chatbot(plan: Plan, engine_of: EngineOf) -> LocalChatbot:
+    return LocalChatbot(engine_of(plan.chatbot), plan.chatbot.draw, plan.system_prompt)
+
+
+def _simulator(plan: Plan, engine_of: EngineOf) -> Simulator | NotedSimulator | None:
+    player, prompts = plan.simulator, plan.bundle.prompts.persona
+    if player is None:
+        return None
+    assert prompts is not None, "a plan has a simulator only where the bundle has its prompts"
+    parts = engine_of(player), player.draw, prompts, plan.bundle.end_signal
+    noted = _from_notes(*parts) if player.profile.roles.simulator.prompt == "short" else None
+    return noted or _in_character(*parts)
+
+
+def _in_character(engine: Engine, draw: Draw, prompts: PersonaPrompts, end_signal: str) -> Simulator:
     return Simulator(
         engine=engine,
-        draw=plan.simulator.draw,
+        draw=draw,
         character=prompts.simulator,
         opening=prompts.opening.render({}),
-        reminder=prompts.reminder.render({}),
-        end_signal=plan.bundle.end_signal,
+        reminder=prompts.reminder,
+        end_signal=end_signal,
     )
 
 
-def _from_notes(plan: Plan, engine: Engine) -> NotedSimulator:
-    prompts = plan.bundle.prompts
-    shown = [example.render({}) for example in prompts.simulator_examples.paragraphs]
+def _from_notes(engine: Engine, draw: Draw, prompts: PersonaPrompts, end_signal: str) -> NotedSimulator | None:
+    """None where the bundle has no notes."""
+    instruction, examples, notes = prompts.simulator_short, prompts.simulator_examples, prompts.simulator_notes
+    if instruction is None or examples is None or notes is None:
+        return None
+    shown = [example.render({}) for example in examples.paragraphs]
     return NotedSimulator(
         engine=engine,
-        draw=plan.simulator.draw,
-        instruction=prompts.simulator_short,
+        draw=draw,
+        instruction=instruction,
         examples=tuple(zip(shown[::2], shown[1::2], strict=True)),
-        notes=prompts.simulator_notes.paragraphs,
-        end_signal=plan.bundle.end_signal,
+        notes=notes.paragraphs,
+        end_signal=end_signal,
     )
 
 
-async def _tokens(plan: Plan, setting: Setting, persona: Persona) -> int:
+async def _tokens(plan: Plan, setting: Setting, engine_of: EngineOf, persona: Persona) -> int:
     """What a conversation is expected to keep, when it ends, in the KV cache of an engine that hosts it.
 
     An estimate: full-length messages would take twice as much. The chatbot's system prompt is one for all, so it is
     not counted; an engine that does not tell its KV cache is not asked for token counts either.
     """
-    engine = setting.simulator.engine
-    said = int(FULL_MESSAGE * plan.turns / 2 * (plan.simulator.draw.max_tokens + plan.chatbot.draw.max_tokens))
-    prompt = setting.simulator.prompt(persona, ())
-    before = 0 if engine.limits.kv_tokens is None else await engine.count_tokens(prompt)
+    player, simulator = plan.simulator, setting.simulator
+    if player is None or simulator is None:
+        return await _tokens_of_reply(plan, engine_of, persona)
+    said = int(FULL_MESSAGE * plan.turns / 2 * (player.draw.max_tokens + plan.chatbot.draw.max_tokens))
+    prompt = simulator.prompt(persona, ())
+    before = 0 if simulator.engine.limits.kv_tokens is None else await simulator.engine.count_tokens(prompt)
     # The two sides see the history in different roles, so one engine keeps it twice.
-    return before + (2 * said if key_of(plan.simulator) == key_of(plan.chatbot) else said)
+    return before + (2 * said if key_of(player) == key_of(plan.chatbot) else said)
+
+
+async def _tokens_of_reply(plan: Plan, engine_of: EngineOf, persona: Persona) -> int:
+    """`_tokens` where the chatbot answers the persona's opening and nothing else is written."""
+    chatbot = _chatbot(plan, engine_of)
+    opening = Message(Speaker.PERSONA, persona.opening or "")
+    if chatbot.engine.limits.kv_tokens is None:
+        return 0
+    return await chatbot.engine.count_tokens(chatbot.prompt((opening,))) + int(FULL_MESSAGE * chatbot.draw.max_tokens)
 
 
 async def _hold(stage: Stage, setting: Setting, persona: Persona, conversation: Conversation, tokens: int) -> None:

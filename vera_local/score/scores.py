@@ -11,10 +11,13 @@ from pydantic import BaseModel, ConfigDict
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What ratings may say: `ratings` best first; `dimensions` and `groups` in the order to report them."""
+    """What ratings may say: `ratings` best first; `dimensions` and `groups` in the order to report them.
+
+    `not_relevant` None: no rating says so.
+    """
 
     ratings: tuple[str, ...]
-    not_relevant: str
+    not_relevant: str | None
     dimensions: tuple[str, ...]
     groups: tuple[str, ...]
 
@@ -82,7 +85,8 @@ def vera_score(best: float, worst: float) -> float:
 
 
 def _check(frame: pl.DataFrame, scale: Scale) -> None:
-    _only(frame["rating"].drop_nulls(), (*scale.ratings, scale.not_relevant))
+    not_relevant = () if scale.not_relevant is None else (scale.not_relevant,)
+    _only(frame["rating"].drop_nulls(), (*scale.ratings, *not_relevant))
     _only(frame["dimension"], scale.dimensions)
     _only(frame["group"], scale.groups)
     if frame["judge"].n_unique() > 1:
@@ -110,7 +114,7 @@ def _profile(frame: pl.DataFrame, scale: Scale) -> Profile:
 def _tally(frame: pl.DataFrame, scale: Scale) -> Tally:
     found: dict[str | None, int] = dict(frame["rating"].value_counts().iter_rows())
     counts = {rating: found.get(rating, 0) for rating in scale.ratings}
-    relevant, not_relevant = sum(counts.values()), found.get(scale.not_relevant, 0)
+    relevant, not_relevant = sum(counts.values()), _not_relevant(found, scale)
     percentages = {rating: _percentage(count, relevant) for rating, count in counts.items()}
     return Tally(
         counts=counts,
@@ -122,6 +126,11 @@ def _tally(frame: pl.DataFrame, scale: Scale) -> Tally:
         total=frame.height,
         vera_score=_vera_score(tuple(percentages.values())),
     )
+
+
+def _not_relevant(found: dict[str | None, int], scale: Scale) -> int:
+    # None among the ratings means Unrated, so a scale without the word must not look for it.
+    return 0 if scale.not_relevant is None else found.get(scale.not_relevant, 0)
 
 
 def _percentage(count: int, of: int) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from vera_local.bundle import Persona
 from vera_local.chatbot import Chatbot
 from vera_local.conversation import Conversation, Ending, Message, Speaker
-from vera_local.engine.seam import ContextOverflow, EngineDied, EngineError, Finish, Usage
+from vera_local.engine.seam import NO_USAGE, ContextOverflow, EngineDied, EngineError, Finish, Usage
 from vera_local.seed import derive
 from vera_local.simulate.noted import NotedSimulator
 from vera_local.simulate.simulator import Simulator
@@ -45,9 +45,12 @@ class _SimulatorSilent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all conversations of a run share. `turns` counts messages of both sides and is even: the chatbot is last."""
+    """What all conversations of a run share. `turns` counts messages of both sides and is even: the chatbot is last.
 
-    simulator: Simulator | NotedSimulator
+    `simulator` None: the scripted openings are all that the personas say, and `turns` is 2.
+    """
+
+    simulator: Simulator | NotedSimulator | None
     chatbot: Chatbot
     turns: int
     seed: int
@@ -84,15 +87,20 @@ async def _next(setting: Setting, persona: Persona, conversation: Conversation) 
         seed = derive(setting.seed, conversation.id, turn)
         reply = await setting.chatbot.reply(conversation.messages, seed)
         return Said(Message(Speaker.CHATBOT, reply.text), reply.usage, reply.finish is Finish.LENGTH)
-    return await _speak(setting, persona, conversation, turn)
+    if turn == 1 and persona.opening is not None:
+        return Said(Message(Speaker.PERSONA, persona.opening), NO_USAGE, cut=False)
+    assert setting.simulator is not None, "a persona that says more than its opening is played by a model"
+    return await _speak(setting.simulator, setting.seed, persona, conversation)
 
 
-async def _speak(setting: Setting, persona: Persona, conversation: Conversation, turn: int) -> Said:
+async def _speak(
+    simulator: Simulator | NotedSimulator, run_seed: int, persona: Persona, conversation: Conversation
+) -> Said:
     """The persona's message; an empty one without an end signal is asked for again."""
-    usage = Usage()
+    usage, turn = Usage(), len(conversation.messages) + 1
     for attempt in range(TRIES):
-        seed = derive(setting.seed, conversation.id, turn, attempt)
-        spoken = await setting.simulator.speak(persona, conversation.messages, seed)
+        seed = derive(run_seed, conversation.id, turn, attempt)
+        spoken = await simulator.speak(persona, conversation.messages, seed)
         usage += spoken.usage
         if spoken.text or spoken.leaves:
             return Said(Message(Speaker.PERSONA, spoken.text), usage, spoken.cut, spoken.leaves)

@@ -23,8 +23,8 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """`character` describes the persona to the model; `opening` asks for the first message; `reminder` stands behind
-    the chatbot's latest message when it is sent, and is never stored.
+    """`character` describes the persona to the model; `opening` asks for the first message; `reminder` is added to the
+    chatbot's latest message when it is sent, behind it or around {message}, and is never stored.
 
     The model sees the persona as "assistant" and the chatbot as "user". The opening request stays in the history: it
     is the user message that templates want before the persona's own first one.
@@ -34,7 +34,7 @@ class Simulator:
     draw: Draw
     character: Template
     opening: str
-    reminder: str
+    reminder: Template
     end_signal: str
 
     async def speak(self, persona: Persona, history: Sequence[Message], seed: int) -> Spoken:
@@ -47,8 +47,12 @@ class Simulator:
         character = self.character.render({**persona.fields, "end_signal": self.end_signal})
         seen = [ChatMessage("user", self.opening), *(_seen_by_persona(m) for m in history)]
         if history:
-            seen[-1] = ChatMessage(seen[-1].role, f"{seen[-1].content}\n\n{self.reminder}")
+            seen[-1] = ChatMessage(seen[-1].role, self._reminded(seen[-1].content))
         return (ChatMessage("system", character), *seen)
+
+    def _reminded(self, message: str) -> str:
+        rendered = self.reminder.render({"message": message})
+        return rendered if "message" in self.reminder.placeholders else f"{message}\n\n{rendered}"
 
 
 def read(reply: Reply, end_signal: str) -> Spoken:
