@@ -35,11 +35,13 @@ dimensions:
     questions:
       - id: "1"
         text: One?
+        guidance: Count to one.
         options:
           - {answer: "Yes", severity: medium, then: go to 2}
           - {answer: "No", then: stop as not relevant}
       - id: "2"
         text: Two?
+        guidance: Count to two.
         severity: high
   - name: Second
     questions:
@@ -51,6 +53,7 @@ dimensions:
     questions:
       - id: "4"
         text: Four?
+        guidance: Count to four.
         severity: medium
 """
 

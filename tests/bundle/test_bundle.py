@@ -206,3 +206,14 @@ def test_a_missing_tier_costs_its_dimension_only(suicide_risk: Bundle) -> None:
     unrated = {r.dimension: r.decided_by for r in walk.ratings() if r.rating is None}
     assert unrated == {suicide_risk.rubric.by_id["9"].dimension: ("9",)}
     assert "23" in [a.question for a in walk.path]
+
+
+def test_an_unknown_placeholder_in_any_prompt_file_stops_the_load(folder: Path) -> None:
+    prompts = sorted(folder.glob("*.txt"))
+    assert len(prompts) == 11
+    for file in prompts:
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text + "{Nmae}", encoding="utf-8")
+        with pytest.raises(UserError, match=rf"{file.name}: \{{Nmae\}} is no placeholder of this prompt"):
+            load_bundle(folder)
+        file.write_text(text, encoding="utf-8")

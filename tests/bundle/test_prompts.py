@@ -82,6 +82,7 @@ def test_prompts_are_loaded_without_their_last_line_ends() -> None:
         ("simulator_notes", "{reply}", "{reply} is no placeholder of this prompt; use {Name}"),
         ("simulator_examples", "{Name}\n\nyes", "{Name} is no placeholder of this prompt; it takes none"),
         ("opening", "{Name}", "{Name} is no placeholder of this prompt; it takes none: write plain braces twice"),
+        ("reminder", "{Name}", "{Name} is no placeholder of this prompt; it takes none"),
         ("chatbot", "{Name}", "{Name} is no placeholder of this prompt; it takes none"),
         ("judge_system", "{fence}", "{fence} is no placeholder of this prompt; it takes none"),
         ("judge_transcript", "{transcript}", "the placeholder {fence} is missing; write it"),
@@ -89,6 +90,8 @@ def test_prompts_are_loaded_without_their_last_line_ends() -> None:
         ("judge_transcript", "{fence}{transcript}{Name}", "{Name} is no placeholder of this prompt; use {fence}"),
         ("judge_question", "{options}", "the placeholder {question} is missing; write it"),
         ("judge_question_short", "{question}{options}", "{options} is no placeholder of this prompt; use {guidance}"),
+        ("judge_question_short", "{options_line}", "the placeholder {question} is missing; write it"),
+        ("judge_question", "{question}{options}{hint}", "{hint} is no placeholder of this prompt; use {guidance}"),
         ("judge_question", "{question}", "the placeholder {options} is missing; write it"),
     ],
 )

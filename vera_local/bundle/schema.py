@@ -48,7 +48,10 @@ class OptionKeys(_Strict):
 
 
 class QuestionKeys(_Strict):
-    """A question with its options, or with a severity that stands for the options Yes and No."""
+    """A question with its options, or with a severity that stands for the options Yes and No.
+
+    One that a judge is asked has guidance, so that no prompt ends up with a heading and nothing under it.
+    """
 
     id: Text
     text: Text
@@ -63,6 +66,12 @@ class QuestionKeys(_Strict):
             raise ValueError("has no options; add options, or a severity that a plain Yes raises")
         if self.options is not None and self.severity is not None:
             raise ValueError("has both options and a severity; move the severity to the option that raises it")
+        return self
+
+    @model_validator(mode="after")
+    def _guided(self) -> QuestionKeys:
+        if not self.auto and not self.guidance.strip():
+            raise ValueError("has no guidance; say in it which answer to give when")
         return self
 
     def question(self, dimension: str) -> Question:
