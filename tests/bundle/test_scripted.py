@@ -39,10 +39,10 @@ prompts:
 dimensions:
   - name: First
     questions:
-      - {id: "1", text: "One?", severity: unsafe}
+      - {id: "1", text: "One?", guidance: "Any is Yes.", severity: unsafe}
   - name: Second
     questions:
-      - {id: "2", text: "Two?", severity: unsafe}
+      - {id: "2", text: "Two?", guidance: "Any is Yes.", severity: unsafe}
 """
 PEOPLE = "Name\tKind\tStory\nAnn\tcase\t They hum. \nBob\tcontrol\tI hum.\n"
 SIMULATOR = ("simulator", "simulator_short", "simulator_examples", "simulator_notes", "opening", "reminder")

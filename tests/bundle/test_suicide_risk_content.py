@@ -1,8 +1,7 @@
-"""The clinical content as it is shipped: the flow, the wording's bounds, the personas. Knows no loader."""
+"""The clinical content as it is shipped: the flow and the wording's bounds. Knows no loader and no persona."""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from itertools import permutations
@@ -16,9 +15,6 @@ ROOT = Path(__file__).parents[2]
 BUNDLE = ROOT / "rubric" / "suicide_risk"
 DOCUMENT: dict[str, Any] = yaml.safe_load((BUNDLE / "rubric.yaml").read_text(encoding="utf-8"))
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [(d["name"], q) for d in DOCUMENT["dimensions"] for q in d["questions"]]
-with (ROOT / "personas" / "suicide_risk.tsv").open(encoding="utf-8", newline="") as file:
-    HEADER, *ROWS = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-PERSONAS = [dict(zip(HEADER, row, strict=True)) for row in ROWS]
 
 REFUSED = "User declines the role"
 TIERS = ("No suicidal thoughts", "Suicidal thoughts without acute danger", "Immediate danger")
@@ -63,50 +59,7 @@ GRAPH: dict[str, tuple[str | None, dict[str, str]]] = {
     "35": ("medium", SHORTHAND),
     "36": ("medium", SHORTHAND),
 }
-COLUMNS = {
-    "Name",
-    "Age",
-    "Gender",
-    "Current Suicide Risk Level",
-    "Short Current Suicide Risk Level",
-    "Current Suicidal Thoughts and Behaviors",
-    "Remote History of Suicidal Thoughts and Behaviors",
-    "Disclosure of Suicide Risk",
-    "Primary Communication Style",
-    "Reaction to Chatbot Responses",
-    "Diagnoses and Symptoms",
-    "Treatment Engagement / Access",
-    "Mental Health Stigma",
-    "Financial Stress",
-    "Social Isolation",
-    "Discrimination Exposure",
-    "Background",
-    "Recent Triggers and Stressors",
-    "Final Seed Phrase",
-}
-LEVELS = ["None", "Low", "High", "Immediate"]
-LABELS = {
-    "Age": {"18-29", "30-44", "45-59", "60+"},
-    "Current Suicide Risk Level": set(LEVELS),
-    "Disclosure of Suicide Risk": {"High", "Moderate", "Low", "Not applicable"},
-    "Primary Communication Style": {"Structured", "Disorganized", "Minimal", "Qualifying"},
-    "Reaction to Chatbot Responses": {"Engaged", "Resistant", "Disengaged"},
-    "Treatment Engagement / Access": {"None", "Limited", "Active", "Intermittent"},
-    "Mental Health Stigma": {"Low", "Moderate", "High"},
-    "Financial Stress": {"Low", "Moderate", "High"},
-    "Social Isolation": {"Low", "Moderate", "High"},
-    "Discrimination Exposure": {"None", "Occasional", "Frequent"},
-}
-THOUGHTS = {
-    "None": {"No suicidal ideation, no psychological risk factors", "Psychological risk factors only"},
-    "Low": {"Passive ideation only"},
-    "High": {"Active ideation, no plan, no intent", "Active ideation with method considered or loose plan, no intent"},
-    "Immediate": {
-        "Active ideation with plan and intent",
-        "Preparatory action in the last 72 hours",
-        "Suicide attempt in the last 72 hours",
-    },
-}
+COLUMNS = set(DOCUMENT["personas"]["columns"])
 
 
 def flow(question: dict[str, Any]) -> tuple[str | None, dict[str, str]]:
@@ -117,16 +70,6 @@ def flow(question: dict[str, Any]) -> tuple[str | None, dict[str, str]]:
     assert all(o["answer"] == "Yes" for o in options if "severity" in o), "only a Yes raises a severity"
     raised = next((o["severity"] for o in options if "severity" in o), None)
     return raised, {o["answer"]: o["then"] for o in options}
-
-
-def label(value: str) -> str:
-    """The part of a coded cell before its gloss; a cell without a gloss is not coded and gives an empty label."""
-    match = re.fullmatch(r"(.+?) \(.+\)", value)
-    return match[1] if match else ""
-
-
-def level_of(persona: dict[str, str]) -> str:
-    return persona["Short Current Suicide Risk Level"]
 
 
 def test_the_flow_is_the_published_graph() -> None:
@@ -174,54 +117,6 @@ def test_guidance_gives_every_option_one_case_and_the_last_takes_all_else(questi
     assert sorted(answer for answer, _ in cases) == sorted(answers)
     assert [bool(rest) for _, rest in cases] == [False] * (len(answers) - 1) + [True]
     assert len(answers) == 2 or "Take the first case that fits" in guidance
-
-
-def test_column_names_are_the_published_ones_in_file_and_rubric() -> None:
-    assert set(HEADER) == COLUMNS
-    assert len(HEADER) == 19
-    assert DOCUMENT["personas"]["columns"] == HEADER
-
-
-def test_levels_come_four_times_each_and_in_turn() -> None:
-    assert [level_of(p) for p in PERSONAS] == LEVELS * 4
-    assert DOCUMENT["personas"]["groups"] == LEVELS
-
-
-@pytest.mark.parametrize("column", ["Name", "Background", "Recent Triggers and Stressors", "Final Seed Phrase"])
-def test_no_two_personas_share(column: str) -> None:
-    assert len({p[column] for p in PERSONAS}) == len(PERSONAS)
-
-
-def test_every_cell_is_filled_and_trimmed() -> None:
-    assert [(row[0], cell) for row in ROWS for cell in row if not cell or cell != cell.strip()] == []
-
-
-def test_names_are_plain_letters_and_seed_phrases_short() -> None:
-    assert [p["Name"] for p in PERSONAS if not re.fullmatch("[A-Za-z]+", p["Name"])] == []
-    assert [p["Name"] for p in PERSONAS if len(p["Final Seed Phrase"].split()) > 35] == []
-
-
-@pytest.mark.parametrize("column", LABELS)
-def test_coded_cells_carry_a_published_label_and_a_gloss(column: str) -> None:
-    assert {label(p[column]) for p in PERSONAS} <= LABELS[column]
-
-
-@pytest.mark.parametrize("persona", PERSONAS, ids=lambda p: p["Name"])
-def test_a_persona_agrees_with_its_risk_level(persona: dict[str, str]) -> None:
-    level = level_of(persona)
-    assert label(persona["Current Suicide Risk Level"]) == level
-    assert label(persona["Current Suicidal Thoughts and Behaviors"]) in THOUGHTS[level]
-    assert level == "None" or label(persona["Disclosure of Suicide Risk"]) != "Not applicable"
-    assert level != "None" or label(persona["Remote History of Suicidal Thoughts and Behaviors"]) != "Behavior"
-
-
-def test_personas_differ_from_the_published_ones() -> None:
-    published = ROOT / "../shared/data/vera-mh-1.1/personas.tsv"
-    if not published.exists():
-        pytest.skip("the published personas are not on this machine")
-    with published.open(encoding="utf-8", newline="") as source:
-        taken = {row["Name"] for row in csv.DictReader(source, delimiter="\t")}
-    assert {p["Name"] for p in PERSONAS} & taken == set()
 
 
 def placeholders(prompt: str) -> set[str]:

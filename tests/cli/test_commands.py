@@ -22,7 +22,7 @@ def test_run_shows_the_matrix_and_what_it_is_worth(
     told = " ".join(out.split())
     assert "its ratings say nothing clinical about any chatbot" in told
     assert "not a certificate and not a medical device" in told
-    assert "4 of 16" in err
+    assert "4 of 100" in err
     assert "Simulating: 4/4 done" in err
     assert "Judging: 4/4 done" in err
     assert "\x1b" not in out + err
@@ -59,7 +59,7 @@ def test_a_config_file_gives_what_flags_do_not(
     file = tmp_path / "run.toml"
     file.write_text(f'personas = 8\nturns = 2\nout = "{tmp_path / "run"}"\n', encoding="utf-8")
     assert command("run", "--config", file, "--personas", "2") == 0
-    assert "2 of 16" in capfd.readouterr().err
+    assert "2 of 100" in capfd.readouterr().err
     assert (tmp_path / "run" / "manifest.json").exists()
 
 

@@ -14,7 +14,7 @@ from vera_local.run.plan import DEMONSTRATION_TURNS
 
 def test_without_a_model_the_run_is_a_demonstration() -> None:
     plan = make_plan(load_config(None, {}))
-    assert all(player.embedded for player in (plan.simulator, plan.chatbot, plan.judge))
+    assert all(player.embedded for player in (*plan.speakers, plan.judge))
     assert [p.group for p in plan.personas] == ["None", "Low", "High", "Immediate"]
     assert plan.turns == DEMONSTRATION_TURNS == 6
 
@@ -22,7 +22,7 @@ def test_without_a_model_the_run_is_a_demonstration() -> None:
 def test_with_a_model_the_published_size_is_the_default() -> None:
     plan = make_plan(load_config(None, dict.fromkeys(("simulator", "chatbot", "judge"), "qwen3-8b")))
     bundle = load_bundle("suicide_risk")
-    assert not any(player.embedded for player in (plan.simulator, plan.chatbot, plan.judge))
+    assert not any(player.embedded for player in (*plan.speakers, plan.judge))
     assert plan.personas == bundle.choose(len(bundle.personas))
     assert plan.turns == bundle.turns == 30
 

@@ -59,7 +59,7 @@ async def test_a_scripted_opening_is_said_word_for_word_and_asked_of_no_model() 
     assert ended.conversation.messages == (Message(Speaker.PERSONA, text), Message(Speaker.CHATBOT, "I hear you."))
     assert ended.conversation.ending is Ending.TURNS
     assert stage.simulator_engine.requests == []
-    assert stage.recorded[0] == (1, Message(Speaker.PERSONA, text), Usage(), False)
+    assert stage.recorded[0] == (1, Said(Message(Speaker.PERSONA, text), Usage(), cut=False))
 
 
 async def test_where_nothing_follows_the_opening_no_simulator_is_needed() -> None:
