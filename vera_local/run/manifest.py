@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
@@ -90,6 +90,26 @@ def enter(plan: Plan) -> None:
         _save(plan.out, _new(plan, wanted))
     else:
         _compare(plan.out, old["identity"], wanted, "")
+
+
+def enter_import(plan: Plan, files: Mapping[str, str], notes: Sequence[str]) -> None:
+    """Write the manifest of a run whose conversations were read from `files` (name -> sha256); `notes` go with it.
+
+    UserError, naming what differs, where another run is there.
+    """
+    wanted, judge = {"bundle": _bundle(plan.bundle), "imported": dict(files)}, plan.config.judge.model_dump(mode="json")
+    old = read(plan.out)
+    if old is not None:
+        _compare(plan.out, old["identity"] | {"judge": old["config"]["judge"]}, wanted | {"judge": judge}, "")
+        return
+    config = plan.config.model_dump(mode="json", include={"bundle", "out", "seed", "judge"})
+    _save(plan.out, _new(plan, wanted) | {"config": config, "notes": list(notes)})
+
+
+def imported(folder: Path) -> bool:
+    """Whether the folder holds a run whose conversations were held elsewhere."""
+    manifest = read(folder)
+    return manifest is not None and "imported" in manifest["identity"]
 
 
 def enter_judge(plan: Plan, *, further: bool) -> None:
