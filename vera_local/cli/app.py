@@ -9,11 +9,13 @@ import typer
 
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
+from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.show import announce, progress_console, show_outcome
 from vera_local.errors import UserError
-from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener, score_run
+from vera_local.run import EMBEDDED, Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener, score_run
 from vera_local.run import run as run_plan
+from vera_local.run.manifest import imported
 from vera_local.run.manifest import read as read_manifest
 
 app = typer.Typer(
@@ -22,6 +24,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(transcript_commands.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
@@ -90,14 +94,15 @@ def judge(folder: Run, judge: Judge = None, as_json: Json = False) -> None:
     plan = make_plan(load_config(None, stored | _flags(out=folder, judge=judge)))
     console = progress_console()
     outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
-    show_outcome(outcome, demonstration=plan.demonstration, as_json=as_json)
+    show_outcome(outcome, demonstration=_demonstration(plan, outcome), as_json=as_json)
 
 
 @app.command()
 def score(folder: Run, as_json: Json = False) -> None:
     """Score a run again from its store and write its result files."""
     plan = make_plan(load_config(None, _stored(folder) | {"out": folder}))
-    show_outcome(score_run(folder, plan.bundle), demonstration=plan.demonstration, as_json=as_json)
+    outcome = score_run(folder, plan.bundle)
+    show_outcome(outcome, demonstration=_demonstration(plan, outcome), as_json=as_json)
 
 
 @app.command()
@@ -129,6 +134,11 @@ def _until_done(work: Any, folder: Path) -> Outcome:
     farewell = f"Stopped. What was finished is kept in {folder}; the same command goes on from there."
     outcome: Outcome = run_until_interrupted(work, farewell)
     return outcome
+
+
+def _demonstration(plan: Plan, outcome: Outcome) -> bool:
+    """Whether the embedded model had a part in what is shown; in imported conversations it had none."""
+    return EMBEDDED in outcome.scores if imported(outcome.folder) else plan.demonstration
 
 
 def _stored(folder: Path) -> dict[str, Any]:
