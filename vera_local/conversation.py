@@ -20,6 +20,8 @@ class Ending(StrEnum):
     """The set number of turns was reached."""
     PERSONA = "persona"
     """The persona gave its end signal."""
+    RECORDED = "recorded"
+    """It was held elsewhere; its record does not say how it ended."""
     OVERFLOW = "overflow"
     """The history no longer fits a model's context; what was said before stays."""
     SIMULATOR = "simulator"
@@ -28,7 +30,7 @@ class Ending(StrEnum):
     """An engine failed for good."""
 
 
-JUDGEABLE = frozenset({Ending.TURNS, Ending.PERSONA})
+JUDGEABLE = frozenset({Ending.TURNS, Ending.PERSONA, Ending.RECORDED})
 """Endings after which a conversation is evidence about the chatbot."""
 
 

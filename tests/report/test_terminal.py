@@ -148,16 +148,16 @@ def test_at_100_columns_a_binary_row_holds_its_numbers() -> None:
 
 def test_the_summary_counts_endings_and_ratings() -> None:
     said = (Message(Speaker.PERSONA, "hi"), Message(Speaker.CHATBOT, "hello"))
-    endings = [Ending.TURNS, Ending.TURNS, Ending.PERSONA, Ending.OVERFLOW, Ending.SIMULATOR, Ending.ERROR, None]
+    endings = [Ending.TURNS, Ending.TURNS, *Ending, None]
     conversations = [Conversation(f"c{i}", "P", 1, said, ending) for i, ending in enumerate(endings)]
     rows = [
         Rating("c0", "P", "Low", 1, "j", "Confirms Risk", "High Potential for Harm"),
         Rating("c1", "P", "Low", 1, "j", "Confirms Risk", None),
     ]
     assert summary_lines(conversations, {"tiny": score(ratings_frame(rows), SCALE)}) == [
-        "Conversations: 7, reached the set turns: 2, ended by the persona: 1, too long for a model's context: 1, "
-        "no usable persona message: 1, engine failed: 1, not finished: 1",
-        "Conversations fit to judge: 3",
+        "Conversations: 9, reached the set turns: 3, ended by the persona: 1, recorded elsewhere: 1, "
+        "too long for a model's context: 1, no usable persona message: 1, engine failed: 1, not finished: 1",
+        "Conversations fit to judge: 5",
         "Judge tiny: conversations judged: 2, with any High Potential for Harm: 1, Unrated: 1 of 2 ratings",
     ]
     assert summary_lines([], {}) == ["Conversations: 0", "Conversations fit to judge: 0"]

@@ -42,6 +42,17 @@ def test_a_goodbye_and_its_ending_are_one(tmp_path: Path) -> None:
         assert store.conversations()[1].ending is Ending.PERSONA
 
 
+def test_a_record_is_entered_once_and_whole(tmp_path: Path) -> None:
+    said = (Message(Speaker.PERSONA, "hi\r"), Message(Speaker.CHATBOT, ""))
+    held = (Conversation("b-1", "b", 3, said, Ending.RECORDED), Conversation("a-1", "", 1, (), None))
+    with Store.open(tmp_path) as store:
+        store.record(held)
+        assert store.conversations() == held
+        store.record((Conversation("b-1", "other", 1, (Message(Speaker.CHATBOT, "other"),), Ending.ERROR),))
+        assert store.conversations() == held
+        assert set(store.usage().values()) == {NO_USAGE}
+
+
 def test_verdicts_come_back_in_their_order(tmp_path: Path) -> None:
     given_ones = [
         Verdict("2", State.ANSWERED, "Yes", Mode.DIRECT, "Yes", usage=Usage(10, 5, 2)),

@@ -10,6 +10,7 @@ import typer
 from vera_local.bundle import load_bundle
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
+from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.personas import app as personas_app
 from vera_local.cli.rubric import app as rubric_app
@@ -28,6 +29,8 @@ app = typer.Typer(
 )
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(personas_app, name="personas")
+
+app.add_typer(transcript_commands.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]

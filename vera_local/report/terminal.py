@@ -23,6 +23,7 @@ NO_DATA = "no data"
 _ENDINGS: dict[Ending | None, str] = {
     Ending.TURNS: "reached the set turns",
     Ending.PERSONA: "ended by the persona",
+    Ending.RECORDED: "recorded elsewhere",
     Ending.OVERFLOW: "too long for a model's context",
     Ending.SIMULATOR: "no usable persona message",
     Ending.ERROR: "engine failed",

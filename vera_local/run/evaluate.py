@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from vera_local.bundle import Bundle
 from vera_local.conversation import Conversation, Ending
@@ -22,6 +25,9 @@ from vera_local.run.simulating import simulate_stage
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store
 from vera_local.score import Rating, Scale, Scores, ratings_frame, score_by_judge
+
+UNKNOWN = "Unknown"
+"""The group of imported personas that the bundle does not know."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
 
 async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
     """Judge the conversations that the plan's folder holds, simulating none; raises as `run`."""
-    _must_hold_run(plan.out)
+    must_hold_run(plan.out)
     with locked(plan.out):
         manifest.enter_judge(plan, further=True)
         with Store.open(plan.out) as store:
@@ -118,7 +124,7 @@ async def _ready(host: Host, watcher: Watcher, *players: Player) -> None:
         await host.ready(players)
 
 
-def _must_hold_run(folder: Path) -> dict[str, Any]:
+def must_hold_run(folder: Path) -> dict[str, Any]:
     """The manifest of the run in `folder`."""
     begun = manifest.read(folder)
     if begun is None or not (folder / STORE).is_file():
@@ -128,7 +134,7 @@ def _must_hold_run(folder: Path) -> dict[str, Any]:
 
 def score_run(folder: Path, bundle: Bundle) -> Outcome:
     """Score what a run folder holds and write its results again; UserError where it holds no run."""
-    manifest.check_bundle(folder, _must_hold_run(folder), bundle)
+    manifest.check_bundle(folder, must_hold_run(folder), bundle)
     with locked(folder), Store.open(folder) as store:
         return publish(folder, bundle, store)
 
@@ -136,14 +142,8 @@ def score_run(folder: Path, bundle: Bundle) -> Outcome:
 def publish(folder: Path, bundle: Bundle, store: Store) -> Outcome:
     """Derive all exports of a run from its store."""
     conversations = store.conversations()
-    by_id = {c.id: c for c in conversations}
-    groups = {p.name: p.group for p in bundle.personas}
-    frame = ratings_frame(
-        Rating(c.id, c.persona, groups[c.persona], c.repeat, judge, r.dimension, r.rating)
-        for c, judge, r in ((by_id[id], judge, r) for id, judge, r in store.ratings())
-    )
-    rubric = bundle.rubric
-    scores = score_by_judge(frame, Scale(rubric.ratings, rubric.not_relevant, rubric.dimensions, bundle.groups))
+    frame = _frame(conversations, bundle, store)
+    scores = score_by_judge(frame, _scale(bundle, frame))
     write_transcripts(folder, conversations)
     write_results(folder, frame, scores, {"name": bundle.name, "version": bundle.version})
     missing = {state.value: n for state, n in store.states().items() if state.value != "answered"}
@@ -157,3 +157,19 @@ def publish(folder: Path, bundle: Bundle, store: Store) -> Outcome:
         replies=store.faulty_replies(),
         demonstration=manifest.demonstrates(folder),
     )
+
+
+def _frame(conversations: Iterable[Conversation], bundle: Bundle, store: Store) -> pl.DataFrame:
+    by_id = {c.id: c for c in conversations}
+    groups = {p.name: p.group for p in bundle.personas}
+    return ratings_frame(
+        Rating(c.id, c.persona, groups.get(c.persona, UNKNOWN), c.repeat, judge, r.dimension, r.rating)
+        for c, judge, r in ((by_id[id], judge, r) for id, judge, r in store.ratings())
+    )
+
+
+def _scale(bundle: Bundle, frame: pl.DataFrame) -> Scale:
+    """The bundle's, with a group for unknown personas where there is one."""
+    unknown = UNKNOWN in frame["group"] and UNKNOWN not in bundle.groups
+    groups = (*bundle.groups, UNKNOWN) if unknown else bundle.groups
+    return Scale(bundle.rubric.ratings, bundle.rubric.not_relevant, bundle.rubric.dimensions, groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
@@ -108,7 +108,21 @@ def enter(plan: Plan) -> None:
     """Write the manifest of a new run, without a judge; UserError, naming what differs, where another run is there."""
     check(plan, judge=False)
     if read(plan.out) is None:
-        _save(plan.out, _new(plan))
+        _save(plan.out, _new(plan, identity(plan)))
+
+
+def enter_import(plan: Plan, files: Mapping[str, str], notes: Sequence[str]) -> None:
+    """Write the manifest of a run whose conversations were read from `files` (name -> sha256); `notes` go with it.
+
+    UserError, naming what differs, where another run is there.
+    """
+    wanted, config, old = {"bundle": _bundle(plan.bundle), "imported": dict(files)}, _config(plan), read(plan.out)
+    if old is None:
+        kept = {key: config[key] for key in ("bundle", "target", "end_semantics", "out", "seed", "judge")}
+        _save(plan.out, _new(plan, wanted) | {"config": kept, "notes": list(notes)})
+        return
+    judge = old["config"]["judge"] if config["judge"] is None else config["judge"]
+    _compare(plan.out, old["identity"] | {"judge": old["config"]["judge"]}, wanted | {"judge": judge}, "")
 
 
 def enter_judge(plan: Plan, *, further: bool) -> None:
@@ -146,8 +160,8 @@ def demonstrates(folder: Path) -> bool:
     return any(player["embedded"] for player in (*speakers, *manifest["judges"].values()))
 
 
-def _new(plan: Plan) -> dict[str, Any]:
-    wanted, machine = identity(plan), this_machine()
+def _new(plan: Plan, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    machine = this_machine()
     return {
         "schema": SCHEMA,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

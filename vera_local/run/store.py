@@ -92,6 +92,16 @@ class Store:
         with self._commit() as db:
             db.executemany("insert or ignore into conversations (id, place, persona, repeat) values (?, ?, ?, ?)", rows)
 
+    def record(self, conversations: Sequence[Conversation]) -> None:
+        """Enter whole conversations that were held elsewhere, all or none; those that are there stay as they are."""
+        heads = [(c.id, place, c.persona, c.repeat, c.ending) for place, c in enumerate(conversations)]
+        said = [(c.id, turn, m.speaker, m.text) for c in conversations for turn, m in enumerate(c.messages, 1)]
+        with self._commit() as db:
+            db.executemany(
+                "insert or ignore into conversations (id, place, persona, repeat, ending) values (?, ?, ?, ?, ?)", heads
+            )
+            db.executemany("insert or ignore into messages values (?, ?, ?, ?, 0, 0, 0, 0)", said)
+
     def conversations(self) -> tuple[Conversation, ...]:
         """All conversations with what was said so far, in the run's order."""
         said: dict[str, list[Message]] = {}

@@ -1,0 +1,139 @@
+"""Exports for other programs, and the way back."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from vera_local.conversation import Conversation, Ending, Message, Speaker
+from vera_local.engine.seam import Request
+from vera_local.errors import UserError
+from vera_local.run import Plan, Watcher, run
+from vera_local.run.exporting import Layout, export_run
+from vera_local.run.importing import Found, find, import_run
+
+MakePlan = Callable[..., Plan]
+Answering = Callable[..., Any]
+JUDGE = "smollm2-135m-instruct"
+
+
+def at_random(request: Request) -> str:
+    draw = random.Random(request.sampling.seed)
+    if request.pattern is None:
+        return f"message {draw.random()}"
+    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
+
+
+async def test_a_judged_run_in_vera_mh_s_layout(
+    tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan, out = make(), tmp_path / "out"
+    outcome = await run(plan, answering(at_random), watcher)
+    exported = export_run(plan.out, plan.bundle, Layout.VERA_MH, out)
+    assert (exported.conversations, exported.judges, exported.not_carried) == (4, (JUDGE,), {})
+    (evaluation,) = (out / "evaluations").iterdir()
+    assert evaluation.name.startswith("j_smollm2_135m_instructx1_20")
+    assert evaluation.name.endswith("__p_smollm2_135m_instruct__a_smollm2_135m_instruct__t4__r1")
+    with (evaluation / "results.csv").open(encoding="utf-8", newline="") as file:
+        results = list(csv.DictReader(file))
+    assert {r["filename"] for r in results} == {f.name for f in (out / "conversations").iterdir()}
+    for result in results:
+        stem = result["filename"].removesuffix(".txt")
+        table = (evaluation / f"{stem}_{JUDGE}_i1.tsv").read_text(encoding="utf-8").splitlines()
+        assert [line.split("\t")[:2] for line in table[1:]] == [[d, result[d]] for d in plan.bundle.rubric.dimensions]
+    scores = json.loads((evaluation / "scores" / "scores.json").read_text(encoding="utf-8"))
+    ours = outcome.scores[JUDGE]
+    assert scores["aggregates"]["vera_score"] == ours.overall.vera_score
+    assert {d: s["vera_score"] for d, s in scores["dimensions"].items()} == {
+        d: tally.vera_score for d, tally in ours.dimensions.items()
+    }
+    assert scores["persona_model"] == scores["agent_model"] == JUDGE
+    files = [f for f in out.rglob("*") if f.is_file()]
+    assert {stat.S_IMODE(f.stat().st_mode) for f in files} == {0o600}
+
+
+async def test_an_export_again_gives_the_same_files(
+    tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan, out = make(), tmp_path / "out"
+    await run(plan, answering(at_random), watcher)
+
+    def files() -> dict[Path, bytes]:
+        export_run(plan.out, plan.bundle, Layout.VERA_MH, out)
+        return {f: f.read_bytes() for f in out.rglob("*") if f.is_file()}
+
+    assert files() == files()
+
+
+def test_what_was_read_keeps_its_name(tmp_path: Path, make: MakePlan) -> None:
+    name = "06c2d8_Kevin_claude-opus-4-1_run3.txt"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_text("user: hi\n\nchatbot: hello\n", encoding="utf-8")
+    plan = make()
+    import_run(plan, find(tmp_path / "in"))
+    export_run(plan.out, plan.bundle, Layout.VERA_MH, tmp_path / "out")
+    assert (tmp_path / "out" / "conversations" / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
+
+
+def test_jsonl_alone(tmp_path: Path, make: MakePlan) -> None:
+    plan = make()
+    import_run(plan, Found((Conversation("a", "", 1, (), Ending.RECORDED),), {}, ()))
+    export_run(plan.out, plan.bundle, Layout.JSONL, tmp_path / "out")
+    assert [f.name for f in (tmp_path / "out").iterdir()] == ["conversations.jsonl"]
+
+
+def test_a_folder_that_cannot_be_made_or_holds_no_run_is_told(tmp_path: Path, make: MakePlan) -> None:
+    plan = make()
+    with pytest.raises(UserError, match="holds no run"):
+        export_run(plan.out, plan.bundle, Layout.JSONL, tmp_path / "out")
+    import_run(plan, Found((Conversation("a", "", 1, (), Ending.RECORDED),), {}, ()))
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot make this folder"):
+        export_run(plan.out, plan.bundle, Layout.VERA_MH, tmp_path / "file" / "out")
+
+
+def test_a_persona_whose_name_no_file_name_gives_back_is_told(tmp_path: Path, make: MakePlan) -> None:
+    plan = make()
+    said = (Message(Speaker.PERSONA, "hi"),)
+    import_run(plan, Found((Conversation("a", "Mary Ann", 1, said, Ending.RECORDED),), {}, ()))
+    exported = export_run(plan.out, plan.bundle, Layout.VERA_MH, tmp_path / "out")
+    assert exported.not_carried == {"a": "the file's name does not give back the persona's"}
+    (back,) = find(tmp_path / "out" / "conversations.jsonl").conversations
+    assert back.persona == "Mary Ann"
+
+
+AWKWARD = ["\n\n", "\nuser: ", "user: ", "\n\nchatbot: ", "\r", "\r\n", "\t", "🙂", "\n", "[CONVERSATION ENDED - x]"]
+TEXTS = st.lists(st.text(max_size=4) | st.sampled_from(AWKWARD), max_size=4).map("".join)
+MESSAGES = st.lists(st.builds(Message, st.sampled_from(Speaker), TEXTS), max_size=4).map(tuple)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(MESSAGES, min_size=1, max_size=4))
+def test_there_and_back_is_byte_for_byte(
+    tmp_path_factory: pytest.TempPathFactory, make: MakePlan, said: list[tuple[Message, ...]]
+) -> None:
+    folder = tmp_path_factory.mktemp("there")
+    conversations = tuple(Conversation(f"c/{i}", f"P{i}", i, m, Ending.RECORDED) for i, m in enumerate(said, 1))
+    plan = replace(make(), out=folder / "run")
+    import_run(plan, Found(conversations, {}, ()))
+    exported = export_run(plan.out, plan.bundle, Layout.VERA_MH, folder / "out")
+
+    assert find(folder / "out" / "conversations.jsonl").conversations == conversations
+    by_persona = {c.persona: c for c in conversations}
+    texts = list((folder / "out" / "conversations").iterdir())
+    assert len(texts) == len(conversations)
+    for file in texts:
+        held = by_persona[file.name.split("_")[1]]
+        if held.id not in exported.not_carried:
+            (back,) = find(file).conversations
+            assert (back.persona, back.repeat, back.messages) == (held.persona, held.repeat, held.messages)

@@ -1,0 +1,93 @@
+"""The commands that bring conversations in and take them out. Thin, as all commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vera_local.bundle import load_bundle
+from vera_local.cli.show import progress_console
+from vera_local.errors import UserError
+from vera_local.run import Outcome, load_config, make_plan
+from vera_local.run.exporting import Exported, Layout, export_run
+from vera_local.run.importing import find, import_run, unknown_personas
+from vera_local.run.manifest import read as read_manifest
+
+app = typer.Typer()
+
+Source = Annotated[Path, typer.Argument(metavar="PATH", help="A folder of .txt files, or a .txt, .jsonl or .csv file.")]
+Out = Annotated[Path, typer.Option(help="Run folder to make.")]
+Bundle = Annotated[str | None, typer.Option(help="The clinical instrument to judge by: a name or a folder.")]
+Judge = Annotated[str | None, typer.Option(metavar="MODEL", help="The judge that `vera-local judge` is to use.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of sentences.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+Target = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")]
+To = Annotated[Layout, typer.Option(help="vera-mh: its conversation, evaluation and score files. jsonl: transcripts.")]
+
+
+@app.command("import")
+def import_(path: Source, out: Out, bundle: Bundle = None, judge: Judge = None, as_json: Json = False) -> None:
+    """Make a run of conversations that were held elsewhere, for `vera-local judge` to rate."""
+    flags = {"out": out, "bundle": bundle, "judge": judge}
+    plan, found = make_plan(load_config(None, flags)), find(path)
+    outcome = import_run(plan, found)
+    console = progress_console()
+    for note in found.notes:
+        console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+    print(json.dumps(_facts(outcome, found.notes)) if as_json else "\n".join(_sentences(outcome, judge)))
+
+
+@app.command()
+def export(folder: Run, target: Target, to: To, as_json: Json = False) -> None:
+    """Write the conversations and ratings of a run as files for other programs."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local import`")
+    config = load_config(None, manifest["config"])
+    exported = export_run(folder, load_bundle(config.bundle, config.target, config.end_semantics), to, target)
+    print(json.dumps(_exported(exported)) if as_json else "\n".join(_told(exported, target)))
+
+
+def _facts(outcome: Outcome, notes: tuple[str, ...]) -> dict[str, object]:
+    lengths = [len(c.messages) for c in outcome.conversations]
+    return {
+        "conversations": len(lengths),
+        "messages": sum(lengths),
+        "judgeable": sum(c.judgeable for c in outcome.conversations),
+        "unknown_personas": dict(unknown_personas(outcome)),
+        "notes": list(notes),
+    }
+
+
+def _sentences(outcome: Outcome, judge: str | None) -> list[str]:
+    lengths, unknown = [len(c.messages) for c in outcome.conversations], unknown_personas(outcome)
+    span = " to ".join(str(n) for n in dict.fromkeys((min(lengths), max(lengths))))
+    unfit = sum(not c.judgeable for c in outcome.conversations)
+    names = ", ".join(sorted(name or "(no name)" for name in unknown))
+    return [
+        f"{len(lengths)} conversations are in {outcome.folder}; messages in each: {span}.",
+        *([f"Personas that the bundle does not know, in {unknown.total()} of them: {names}."] if unknown else []),
+        *([f"Not fit to judge, for want of a chatbot's message or an end: {unfit}."] if unfit else []),
+        f"Next: vera-local judge {outcome.folder}" + (" --judge MODEL" if judge is None else ""),
+    ]
+
+
+def _exported(exported: Exported) -> dict[str, object]:
+    return {
+        "conversations": exported.conversations,
+        "judges": list(exported.judges),
+        "not_carried_by_txt": exported.not_carried,
+    }
+
+
+def _told(exported: Exported, target: Path) -> list[str]:
+    judges = f" (rated by {', '.join(exported.judges)})" if exported.judges else ""
+    lost = exported.not_carried
+    return [
+        f"{exported.conversations} conversations{judges} are in {target}; conversations.jsonl holds every text.",
+        *([f".txt does not carry {len(lost)} of them:"] if lost else []),
+        *(f"  {id}: {reason}" for id, reason in lost.items()),
+    ]

@@ -1,0 +1,136 @@
+"""A run's conversations and ratings as files for other programs. Knows no layout by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from vera_local.bundle import Bundle, DimensionRating
+from vera_local.conversation import Conversation
+from vera_local.errors import UserError
+from vera_local.report.files import write_file, write_transcripts
+from vera_local.report.vera_mh import Evaluation, Origin, results_csv, scores_json, table, table_name
+from vera_local.run.evaluate import Outcome, must_hold_run, publish
+from vera_local.run.folder import locked
+from vera_local.run.manifest import check_bundle
+from vera_local.run.store import Store
+from vera_local.score import Scores
+from vera_local.transcripts import Named, file_stems, read_name, why_not_text, write_text
+
+CONVERSATIONS = "conversations"
+EVALUATIONS = "evaluations"
+UNSTATED = "unknown"
+"""Who held imported conversations."""
+
+
+class Layout(StrEnum):
+    """What an export is for."""
+
+    VERA_MH = "vera-mh"
+    JSONL = "jsonl"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """`not_carried`: conversation id -> why its .txt file does not give it back; conversations.jsonl does."""
+
+    conversations: int
+    judges: tuple[str, ...]
+    not_carried: dict[str, str]
+
+
+def export_run(folder: Path, bundle: Bundle, layout: Layout, out: Path) -> Exported:
+    """Write the conversations of a run, and for VERA-MH its ratings, to `out`; raises UserError where it cannot."""
+    begun = must_hold_run(folder)
+    check_bundle(folder, begun, bundle)
+    with locked(folder), Store.open(folder) as store:
+        outcome = publish(folder, bundle, store)
+        _make(out)
+        write_transcripts(out, outcome.conversations)
+        if layout is Layout.JSONL:
+            return Exported(len(outcome.conversations), (), {})
+        return _write_vera_mh(out, outcome, store, _origin(begun))
+
+
+def _write_vera_mh(out: Path, outcome: Outcome, store: Store, origin: Origin) -> Exported:
+    stems = file_stems(outcome.conversations, origin.persona_model)
+    _write_texts(out, outcome.conversations, stems)
+    _write_evaluations(out, outcome, _evaluations(store, stems), origin)
+    reasons = {c.id: _why_not(c, stems[c.id]) for c in outcome.conversations}
+    not_carried = {id: reason for id, reason in reasons.items() if reason is not None}
+    return Exported(len(outcome.conversations), tuple(outcome.scores), not_carried)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot make this folder ({error.strerror}); name another one.") from None
+
+
+def _origin(manifest: Mapping[str, Any]) -> Origin:
+    players: Mapping[str, Any] = manifest["identity"]
+    simulator, chatbot = (players.get(role, {}).get("model", UNSTATED) for role in ("simulator", "chatbot"))
+    created = re.sub(r"[^0-9T]", "", manifest["created"])[:15].replace("T", "_")
+    return Origin(simulator, chatbot, created)
+
+
+def _write_texts(out: Path, conversations: Sequence[Conversation], stems: Mapping[str, str]) -> None:
+    _make(out / CONVERSATIONS)
+    for c in conversations:
+        write_file(out / CONVERSATIONS / f"{stems[c.id]}.txt", write_text(c.messages).encode())
+
+
+def _why_not(conversation: Conversation, stem: str) -> str | None:
+    if read_name(stem) != Named(conversation.persona, conversation.repeat):
+        return "the file's name does not give back the persona's"
+    return why_not_text(conversation.messages)
+
+
+def _write_evaluations(out: Path, outcome: Outcome, evaluations: list[Evaluation], origin: Origin) -> None:
+    folders = _folders(outcome, origin)
+    for judge, scores in outcome.scores.items():
+        its = [evaluation for evaluation in evaluations if evaluation.judge == judge]
+        _write_evaluation(out / EVALUATIONS / folders[judge], judge, scores, its, origin)
+
+
+def _write_evaluation(folder: Path, judge: str, scores: Scores, evaluations: list[Evaluation], origin: Origin) -> None:
+    _make(folder / "scores")
+    for evaluation in evaluations:
+        write_file(folder / table_name(evaluation), table(evaluation, scores.scale).encode())
+    write_file(folder / "results.csv", results_csv(evaluations, scores.scale, origin.run_id).encode())
+    write_file(folder / "scores" / "scores.json", scores_json(judge, scores, evaluations, origin).encode())
+
+
+def _evaluations(store: Store, stems: Mapping[str, str]) -> list[Evaluation]:
+    rated: dict[tuple[str, str], list[DimensionRating]] = {}
+    for conversation, judge, rating in store.ratings():
+        rated.setdefault((conversation, judge), []).append(rating)
+    return [
+        Evaluation(stems[conversation], judge, tuple(ratings), _reasons(store, conversation, judge))
+        for (conversation, judge), ratings in rated.items()
+    ]
+
+
+def _reasons(store: Store, conversation: str, judge: str) -> dict[str, str]:
+    return {question: v.text or v.answer or "" for question, v in store.verdicts(conversation, judge).items()}
+
+
+def _folders(outcome: Outcome, origin: Origin) -> dict[str, str]:
+    """Judge -> the name of its folder: judge, time, who held the conversations, turns and repeats at most."""
+    turns = max(len(c.messages) for c in outcome.conversations)
+    repeats = max(c.repeat for c in outcome.conversations)
+    held = f"p_{_safe(origin.persona_model)}__a_{_safe(origin.chatbot_model)}__t{turns}__r{repeats}"
+    names: dict[str, str] = {}
+    for judge in outcome.scores:
+        alike = sum(_safe(other) == _safe(judge) for other in names)
+        names[judge] = f"j_{_safe(judge)}{f'_{alike + 1}' if alike else ''}x1_{origin.run_id}__{held}"
+    return names
+
+
+def _safe(model: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", model)[:50]
