@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def answer(request: Request) -> str:
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch) -> Command:
+def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     """Run `vera-local` with these arguments in this process on a fake engine; gives the exit code."""
 
     def fake(log: Path) -> Opener:
@@ -48,7 +49,10 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Command:
             main()
         return int(ended.value.code or 0)
 
-    return run
+    # The command line sets it for its process, which here is that of all tests.
+    before = os.umask(0o022)
+    yield run
+    os.umask(before)
 
 
 @pytest.fixture

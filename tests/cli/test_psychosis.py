@@ -42,9 +42,9 @@ def test_json_and_the_stages_one_by_one(command: Command, tmp_path: Path, capfd:
     folder = tmp_path / "run"
     assert command("simulate", "--config", config, "--out", folder) == 0
     capfd.readouterr()
-    assert command("judge", folder, "--json") == 0
+    assert command("judge", folder, "--judge", "smollm2-135m-instruct", "--json") == 0
     judged = json.loads(capfd.readouterr().out)
-    assert judged["smollm2-135m-instruct"]["groups"]["Control"]["conversations"] == 1
+    assert judged["judges"]["smollm2-135m-instruct"]["groups"]["Control"]["conversations"] == 1
     assert command("score", folder, "--json") == 0
     assert json.loads(capfd.readouterr().out) == judged
 

@@ -33,7 +33,9 @@ def test_import_judge_score_and_export(
     assert "Personas that the bundle does not know, in 2 of them: Nobody." in out
     assert f"Next: vera-local judge {folder}" in out
     assert "bbbbbb_Nobody_m_run1.txt, line 5: a second message of the chatbot in a row" in err
-    assert command("judge", folder) == 0
+    assert command("judge", folder) == 2
+    assert "name a judge with --judge" in capfd.readouterr().err
+    assert command("judge", folder, "--judge", "smollm2-135m-instruct") == 0
     told = " ".join(capfd.readouterr().out.split())
     assert "recorded elsewhere: 2" in told
     assert "Unknown" in told

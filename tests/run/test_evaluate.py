@@ -279,7 +279,8 @@ async def test_whatever_changes_what_is_said_makes_another_run(
 
 async def test_a_folder_with_other_files_is_left_alone(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
     plan = make()
-    plan.out.mkdir(mode=0o755)
+    plan.out.mkdir()
+    plan.out.chmod(0o755)
     (plan.out / "thesis.tex").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match=r"holds other files \(thesis\.tex\) and no run; name a new or empty folder"):
         await run(plan, answering(at_random), watcher)

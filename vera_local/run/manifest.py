@@ -18,6 +18,7 @@ from vera_local.engine.machine import this_machine
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
 from vera_local.report.files import write_file
+from vera_local.run.config import EMBEDDED
 from vera_local.run.folder import MANIFEST
 from vera_local.run.plan import Plan, Player
 
@@ -143,7 +144,7 @@ def enter_judge(plan: Plan, *, further: bool) -> None:
             f"{plan.out} holds a run judged by {', '.join(judges)}, not {name}; "
             f"add a judge with `vera-local judge {plan.out} --judge {name}`, or name another --out"
         )
-    config = manifest["config"] | ({} if judges else {"judge": _config(plan)["judge"]})
+    config = manifest["config"] | ({} if judges else {"judge": _config(plan)["judge"] or {"model": EMBEDDED}})
     _save(plan.out, manifest | {"config": config, "judges": judges | {name: wanted}})
 
 
@@ -168,7 +169,7 @@ def _new(plan: Plan, wanted: Mapping[str, Any]) -> dict[str, Any]:
         "fingerprint": fingerprint(wanted),
         "identity": wanted,
         "judges": {},
-        "config": _config(plan) | {"judge": None},
+        "config": _config(plan),
         "notice": plan.bundle.notice,
         "versions": {name: version for name in PACKAGES if (version := _version(name))},
         "python": platform.python_version(),
