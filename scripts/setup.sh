@@ -131,6 +131,11 @@ main() {
     if [[ $# -eq 1 ]]; then kind=test; fi
     check_machine
     choose_device
+    if has "installed_for_$kind" "$(wanted "$kind")"; then
+        say "everything is installed already (.venv, $device)"
+        return
+    fi
+    : >>"$root/.venv.lock" 2>/dev/null || die "cannot write to $root, where .venv belongs; install as its owner."
     exec 9>"$root/.venv.lock"
     flock --nonblock 9 || { say "waiting for another setup of this checkout" && flock 9; }
     if has "installed_for_$kind" "$(wanted "$kind")"; then

@@ -55,7 +55,8 @@ def test_personas_are_a_number_or_names(given: Any, read: int | list[str]) -> No
         ("turns = true", r"run\.toml: key turns: must be a whole number$"),
         ("turns = 6.0", r"run\.toml: key turns: must be a whole number$"),
         ('personas = ""', r"key personas: name at least one persona, or give a number$"),
-        ('simulator = ""', r"key simulator\.model: must not be empty$"),
+        ('simulator = ""', r"key simulator: name a model, or write MODEL@http://HOST:PORT/v1 "),
+        ('simulator = {model = ""}', r"key simulator\.model: must not be empty$"),
         ("simulator = 3", r"key simulator: must be a model's name or a table of settings$"),
         ('judge = "m@http://u:pw@host/v1"', r"key judge\.url: must not hold a login; put the key into an environment"),
     ],
@@ -69,6 +70,9 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, sentence: s
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
+        ({"out": ""}, r"^--out : name a folder$"),
+        ({"judge": "m@127.0.0.1:80"}, r"^--judge m@127.0.0.1:80: name a model, or write MODEL@http://HOST:PORT/v1"),
+        ({"judge": "http://h/v1"}, r"^--judge http://h/v1: name a model, or write MODEL@http://HOST:PORT/v1"),
         ({"turns": "0"}, r"^--turns 0: must be at least 1$"),
         ({"turns": "six"}, r"^--turns six: must be a whole number$"),
         ({"repeats": "0"}, r"^--repeats 0: must be at least 1$"),

@@ -298,6 +298,24 @@ async def test_a_run_that_lost_its_manifest_is_not_mixed_with_another(
         await run(make(turns=8), answering(at_random), watcher)
 
 
+@pytest.mark.parametrize("lost", ["deleted", "emptied"])
+async def test_a_lost_store_is_no_empty_run(make: MakePlan, answering: Answering, watcher: Watcher, lost: str) -> None:
+    """Its good results were overwritten by those of no conversation at all, with exit code 0."""
+    plan = make()
+    await run(plan, answering(at_random), watcher)
+    results = (plan.out / "results.csv").read_bytes()
+    (plan.out / NAME).unlink()
+    if lost == "emptied":
+        (plan.out / NAME).touch()
+    for again in (
+        lambda: score_run(plan.out, plan.bundle),
+        lambda: asyncio.run(run(plan, answering(at_random), watcher)),
+    ):
+        with pytest.raises(UserError, match=r"run\.sqlite is missing or empty, and with it the run; restore it"):
+            await asyncio.to_thread(again)
+    assert (plan.out / "results.csv").read_bytes() == results
+
+
 async def test_a_damaged_store_is_named(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
     plan = make()
     await run(plan, answering(at_random), watcher)

@@ -33,6 +33,10 @@ def test_with_one_model_named_the_size_is_no_longer_a_demonstration_s() -> None:
     assert plan.turns == 30
 
 
+def test_a_hub_id_names_its_profile() -> None:
+    assert make_plan(load_config(None, {"judge": "Qwen/Qwen3-14B"})).judge.profile.name == "qwen3-14b"
+
+
 def test_a_served_chatbot_is_tested_as_it_is() -> None:
     assert make_plan(load_config(None, {"chatbot": "m@http://127.0.0.1:9/v1"})).system_prompt == ""
     assert make_plan(load_config(None, {"chatbot": "qwen3-8b"})).system_prompt

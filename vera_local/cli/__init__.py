@@ -41,6 +41,8 @@ def _command() -> int:
         return _told(f"{error}; what was finished is kept, and the same command goes on from there", 1)
     except Interrupted as farewell:
         leave(str(farewell))
+    except OSError as error:
+        return _told(f"{error.strerror or error}: the output cannot be written; what was finished is kept", 2)
     except typer.exceptions.TyperException as error:
         told = str(getattr(error, "message", None) or error).rstrip(".")
         # Without a command typer has printed its help and has nothing to add.

@@ -40,7 +40,10 @@ EndSemantics = Annotated[
     typer.Option(metavar="fixed|legacy", help="Official bundles: whether END keeps the findings of a finished rubric."),
 ]
 Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]
-Personas = Annotated[str | None, typer.Option(metavar="N|NAMES", help="How many, spread over the groups, or names.")]
+Personas = Annotated[
+    str | None,
+    typer.Option(metavar="N|NAMES", help="How many, spread over the groups, or names with commas between them."),
+]
 Controls = Annotated[bool, typer.Option("--controls", help="Let the bundle's controls take part, too.")]
 Turns = Annotated[str | None, typer.Option(metavar="N", help="Messages per conversation, both sides together.")]
 Repeats = Annotated[str | None, typer.Option(metavar="N", help="Conversations with each persona.")]

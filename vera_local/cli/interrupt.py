@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import psutil
 
 from vera_local.cli import INTERRUPTED
+from vera_local.engine.sockets import remove_sockets_folder
 
 T = TypeVar("T")
 
@@ -58,11 +59,16 @@ def run_until_interrupted(work: Coroutine[Any, Any, T], farewell: str) -> T:
 
 
 def kill_children() -> None:
-    """Kill every process below this one."""
+    """Kill every process below this one but Python's resource trackers.
+
+    A tracker ends by itself once the others are gone, and removes the shared memory that they left: vLLM passes token
+    ids through it, and those of a transcript may not outlive the run.
+    """
     for child in psutil.Process().children(recursive=True):
         try:
-            child.kill()
-        except psutil.NoSuchProcess:
+            if not any("resource_tracker" in word for word in child.cmdline()):
+                child.kill()
+        except psutil.Error:
             continue
 
 
@@ -70,4 +76,5 @@ def leave(farewell: str) -> NoReturn:
     """Say farewell, kill all children and be gone: Python's own way out would wait for vLLM's threads."""
     os.write(_STDERR, f"vera-local: {farewell}\n".encode())
     kill_children()
+    remove_sockets_folder()
     os._exit(INTERRUPTED)

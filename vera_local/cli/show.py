@@ -43,6 +43,8 @@ def announce(plan: Plan, console: Console, *, judge: bool) -> None:
         "seed": str(plan.config.seed),
         "folder": str(plan.out),
     }
+    if any(player.embedded for player in (*plan.speakers, *((plan.judge,) if judge else ()))):
+        console.print(DEMONSTRATION, highlight=False)
     for key, value in rows.items():
         console.print(f"{key:>10}  {value}", highlight=False, markup=False, soft_wrap=True)
 
@@ -113,9 +115,11 @@ def _controls(outcome: Outcome) -> list[str]:
 def summary(outcome: Outcome) -> list[str]:
     """Plain sentences below the tables."""
     missing = [f"{n} verdicts {state}" for state, n in outcome.missing_verdicts.items()]
+    open_ones = sum(c.ending is None for c in outcome.conversations)
     said, cut, empty = outcome.replies
     return [
         *summary_lines(outcome.conversations, outcome.scores),
+        *([f"Unfinished: {open_ones} conversations; the command that made the run goes on."] if open_ones else []),
         f"Chatbot messages: {said}, cut at their token limit: {cut}, empty: {empty}",
         *([f"Without an answer: {', '.join(missing)}."] if missing else []),
         *(f"Why ({place}): {reason}" for place, reason in outcome.reasons.items()),

@@ -141,7 +141,7 @@ class Profile(Part):
 
 
 def find_profile(name_or_path: str) -> Profile:
-    """The profile of a shipped name, of a .toml file, or of a folder that holds a model.
+    """The profile of a shipped name or its hub id, of a .toml file, or of a folder that holds a model.
 
     A shipped name wins over a folder of the same name. Raises UserError naming what is wrong and the remedy.
     """
@@ -150,6 +150,8 @@ def find_profile(name_or_path: str) -> Profile:
     path = Path(name_or_path).expanduser()
     if path.suffix == ".toml":
         return load_profile(path)
+    if not path.is_dir() and (shipped := [p for p in list_profiles() if p.source.hub == name_or_path]):
+        return shipped[0]
     if path.is_dir() or os.sep in name_or_path:
         # Here and not above: that module builds on the types of this one.
         from vera_local.engine.folder import profile_of_folder

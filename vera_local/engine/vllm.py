@@ -27,6 +27,7 @@ from vera_local.engine.seam import (
     Request,
     Usage,
 )
+from vera_local.engine.sockets import make_sockets_folder
 from vera_local.engine.template import ChatTemplate
 from vera_local.errors import UserError
 
@@ -155,6 +156,7 @@ def _start(profile: Profile, folder: Path, log: Path, memory_share: float | None
 
 def _prepare_environment() -> None:
     go_offline()
+    os.environ["VLLM_RPC_BASE_PATH"] = str(make_sockets_folder())
     os.environ[HOST_VARIABLE] = str(os.getpid())
     os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
     # Its processes are ended, not asked, so Python's tracker would complain about what they left to the kernel.

@@ -21,6 +21,8 @@ def _role_table(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     model, at, url = value.partition("@http")
+    if not model or model.startswith("http") or (not at and "@" in value and not Path(value).exists()):
+        raise ValueError("name a model, or write MODEL@http://HOST:PORT/v1 for one that a server offers")
     return {"model": model, "url": "http" + url} if at else {"model": value}
 
 
@@ -34,6 +36,13 @@ def _persona_choice(value: Any) -> Any:
     if not text:
         raise ValueError("name at least one persona, or give a number")
     return [name.strip() for name in text.split(",")]
+
+
+def _folder_name(value: Any) -> Any:
+    """An empty name would be the folder that one happens to be in."""
+    if value == "":
+        raise ValueError("name a folder")
+    return value
 
 
 def _whole(value: Any) -> Any:
@@ -96,7 +105,7 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     bundle: str = "suicide_risk"
-    out: Path | None = None
+    out: Annotated[Path | None, BeforeValidator(_folder_name)] = None
     personas: Personas = None
     turns: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
     repeats: Annotated[int, BeforeValidator(_whole)] = Field(default=1, ge=1)

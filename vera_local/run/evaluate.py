@@ -80,6 +80,8 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     """Find every model before anything is written; servers are asked only for a run that is yet to begin."""
     manifest.check(plan, judge=judge)
     if manifest.read(plan.out) is not None:
+        # The transcripts are written when the first stage ends; before, a run may have been stopped with nothing yet.
+        _must_be_whole(plan.out, begun=(plan.out / "conversations.jsonl").exists())
         return
     players = (*plan.speakers, plan.judge) if judge else plan.speakers
     for player in {key_of(p): p for p in players if p.url is not None}.values():
@@ -120,16 +122,25 @@ async def _ready(host: Host, watcher: Watcher, *players: Player) -> None:
     if host.holds(players):
         await host.ready(players)
         return
-    with watcher.waiting(f"Starting {names} (20 s and more)"):
+    served = all(p.url is not None for p in players)
+    with watcher.waiting(f"Asking the server for {names}" if served else f"Starting {names} (20 s and more)"):
         await host.ready(players)
 
 
 def must_hold_run(folder: Path) -> dict[str, Any]:
-    """The manifest of the run in `folder`."""
+    """The manifest of the run in `folder`; UserError where there is none, or where its store is lost."""
     begun = manifest.read(folder)
-    if begun is None or not (folder / STORE).is_file():
+    if begun is None:
         raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local simulate`")
+    _must_be_whole(folder, begun=True)
     return begun
+
+
+def _must_be_whole(folder: Path, *, begun: bool) -> None:
+    """UserError where a run that has `begun` lost its store: a new one would pass for it, and its results be lost."""
+    store = folder / STORE
+    if begun and not (store.is_file() and store.stat().st_size):
+        raise UserError(f"{store} is missing or empty, and with it the run; restore it or name another folder")
 
 
 def score_run(folder: Path, bundle: Bundle) -> Outcome:

@@ -89,8 +89,10 @@ def read(folder: Path) -> dict[str, Any] | None:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file}: this is no manifest of a run ({error}); name another output folder") from None
+    except OSError as error:
+        raise UserError(f"{file}: the run cannot be read ({error.strerror}); name another folder") from None
+    except ValueError:
+        raise UserError(f"{file}: this is no manifest of a run; restore it or name another folder") from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA or not manifest.keys() >= KEYS:
         raise UserError(f"{file}: this manifest is of another version or not whole; name another output folder")
     return manifest

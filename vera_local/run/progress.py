@@ -43,8 +43,8 @@ class Meter:
 
     @property
     def left(self) -> float | None:
-        """Seconds to go at the pace so far; None before the first step."""
-        if self.steps_done == 0:
+        """Seconds to go at the pace so far; None until a tenth is done, since the first steps tell too little."""
+        if self.steps_done * 10 < self.steps or self.steps_done == 0:
             return None
         return (self.clock() - self.began) * (self.steps - self.steps_done) / self.steps_done
 

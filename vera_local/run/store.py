@@ -225,4 +225,4 @@ class Store:
 def _unusable(file: Path, error: Exception) -> UserError:
     if "full" in str(error):
         return UserError(f"No space is left to write {file}: free some and run the same command again.")
-    return UserError(f"Cannot use {file} ({error}): name an output folder that is whole and that you may write to.")
+    return UserError(f"Cannot use {file} ({error}); see that it is whole and may be written to, or name another folder")
