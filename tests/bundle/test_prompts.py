@@ -82,7 +82,7 @@ def test_prompts_are_loaded_without_their_last_line_ends() -> None:
         ("simulator_notes", "{reply}", "{reply} is no placeholder of this prompt; use {Name}"),
         ("simulator_examples", "{Name}\n\nyes", "{Name} is no placeholder of this prompt; it takes none"),
         ("opening", "{Name}", "{Name} is no placeholder of this prompt; it takes none: write plain braces twice"),
-        ("reminder", "{Name}", "{Name} is no placeholder of this prompt; it takes none"),
+        ("reminder", "{Name}", "{Name} is no placeholder of this prompt; use {message}"),
         ("chatbot", "{Name}", "{Name} is no placeholder of this prompt; it takes none"),
         ("judge_system", "{fence}", "{fence} is no placeholder of this prompt; it takes none"),
         ("judge_transcript", "{transcript}", "the placeholder {fence} is missing; write it"),

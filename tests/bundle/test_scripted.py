@@ -192,7 +192,9 @@ def test_an_answer_that_leaves_a_dimension_out_is_refused(told: Path, question: 
 def test_a_dimension_that_a_path_jumps_over_is_found(told: Path) -> None:
     file = told / "rubric.yaml"
     content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    content["dimensions"].append({"name": "Third", "questions": [{"id": "3", "text": "Three?", "severity": "unsafe"}]})
+    content["dimensions"].append(
+        {"name": "Third", "questions": [{"id": "3", "text": "Three?", "guidance": "Any.", "severity": "unsafe"}]}
+    )
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
     with_options(told, 1, {"answer": "No", "then": "go to 3"})
     assert [p.split(": ", 1)[1] for p in problems(file)] == [
