@@ -26,7 +26,7 @@ def test_every_text_stands_in_it_and_in_order(messages: tuple[Message, ...]) -> 
         assert found and head in ("", "\n\n")
         name, _, rest = rest.partition(": ")
         assert name == {Speaker.PERSONA: "user", Speaker.CHATBOT: "chatbot"}[message.speaker]
-        shown = message.text.replace("\n", "\n    ")
+        shown = "\n    ".join(line for line in message.text.split("\n") if line.strip())
         assert rest.startswith(shown)
         rest = rest[len(shown) :]
     assert rest == ""

@@ -12,14 +12,15 @@ NAMES = {Speaker.PERSONA: "user", Speaker.CHATBOT: "chatbot"}
 def numbered(conversation: Conversation) -> str:
     """Every turn with its number and speaker, a blank line between turns.
 
-    Further lines of a message are indented, so that none can pass for the beginning of a turn.
+    Further lines of a message are indented and blank ones left out, so that no line can pass for the beginning of a
+    turn; the words stay as they were written.
     """
     turns = (f"[{i}] {NAMES[m.speaker]}: {_indented(m.text)}" for i, m in enumerate(conversation.messages, 1))
     return "\n\n".join(turns)
 
 
 def _indented(text: str) -> str:
-    return text.replace("\n", "\n    ")
+    return "\n    ".join(line for line in text.split("\n") if line.strip())
 
 
 def fence_for(conversation: Conversation, seed: int) -> str:
