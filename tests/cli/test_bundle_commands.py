@@ -63,6 +63,7 @@ def test_show_and_graph(command: Command, capsys: pytest.CaptureFixture[str], tm
     assert drawn.startswith("flowchart TD\n")
     assert command("rubric", "graph", "suicide_risk", "--out", tmp_path / "flow.mmd") == 0
     assert (tmp_path / "flow.mmd").read_text(encoding="utf-8") == drawn
+    assert command("rubric", "graph", "suicide_risk", "--out", tmp_path / "flow.mmd") == 2, "nothing is overwritten"
     assert command("rubric", "graph", "suicide_risk", "--out", tmp_path / "no" / "flow.mmd") == 2
     assert command("personas", "show", "suicide_risk") == 0
     assert "Short Current Suicide Risk Level: None" in capsys.readouterr().out

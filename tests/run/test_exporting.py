@@ -75,6 +75,22 @@ async def test_an_export_again_gives_the_same_files(
     assert files() == files()
 
 
+async def test_two_runs_are_not_mixed_in_one_folder(
+    tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    out = tmp_path / "out"
+    for seed in (1, 2):
+        plan = make(out=tmp_path / f"run{seed}", seed=seed)
+        await run(plan, answering(at_random), watcher)
+        if seed == 1:
+            export_run(plan.out, plan.bundle, Layout.VERA_MH, out)
+    before = {f: f.read_bytes() for f in out.rglob("*") if f.is_file()}
+    for target in (out, plan.out):
+        with pytest.raises(UserError, match="holds other files than an export of this run; name a new or empty folder"):
+            export_run(plan.out, plan.bundle, Layout.VERA_MH, target)
+    assert {f: f.read_bytes() for f in out.rglob("*") if f.is_file()} == before
+
+
 def test_what_was_read_keeps_its_name(tmp_path: Path, make: MakePlan) -> None:
     name = "06c2d8_Kevin_claude-opus-4-1_run3.txt"
     (tmp_path / "in").mkdir()

@@ -57,6 +57,8 @@ def graph(bundle: Bundle, target: Target = None, out: Out = None) -> None:
     if out is None:
         print(text, end="")
         return
+    if out.exists():
+        raise UserError(f"{out} is there already; name a new file")
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:

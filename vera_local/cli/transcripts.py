@@ -24,14 +24,27 @@ Bundle = Annotated[str | None, typer.Option(help="The clinical instrument to jud
 Judge = Annotated[str | None, typer.Option(metavar="MODEL", help="The judge that `vera-local judge` is to use.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of sentences.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-Target = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")]
+Target = Annotated[str | None, typer.Option(metavar="NAME", help="Which instrument of an official VERA-MH checkout.")]
+EndSemantics = Annotated[
+    str | None,
+    typer.Option(metavar="fixed|legacy", help="Whether END at a finished official rubric keeps its findings."),
+]
 To = Annotated[Layout, typer.Option(help="vera-mh: its conversation, evaluation and score files. jsonl: transcripts.")]
 
 
 @app.command("import")
-def import_(path: Source, out: Out, bundle: Bundle = None, judge: Judge = None, as_json: Json = False) -> None:
+def import_(
+    path: Source,
+    out: Out,
+    bundle: Bundle = None,
+    target: Target = None,
+    end_semantics: EndSemantics = None,
+    judge: Judge = None,
+    as_json: Json = False,
+) -> None:
     """Make a run of conversations that were held elsewhere, for `vera-local judge` to rate."""
-    flags = {"out": out, "bundle": bundle, "judge": judge}
+    flags = {"out": out, "bundle": bundle, "target": target, "end_semantics": end_semantics, "judge": judge}
     plan, found = make_plan(load_config(None, flags)), find(path)
     outcome = import_run(plan, found)
     console = progress_console()
@@ -41,7 +54,7 @@ def import_(path: Source, out: Out, bundle: Bundle = None, judge: Judge = None, 
 
 
 @app.command()
-def export(folder: Run, target: Target, to: To, as_json: Json = False) -> None:
+def export(folder: Run, target: Folder, to: To, as_json: Json = False) -> None:
     """Write the conversations and ratings of a run as files for other programs."""
     manifest = read_manifest(folder)
     if manifest is None:

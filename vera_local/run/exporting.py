@@ -23,6 +23,7 @@ from vera_local.transcripts import Named, file_stems, read_name, why_not_text, w
 
 CONVERSATIONS = "conversations"
 EVALUATIONS = "evaluations"
+TRANSCRIPTS = "conversations.jsonl"
 UNSTATED = "unknown"
 """Who held imported conversations."""
 
@@ -50,6 +51,7 @@ def export_run(folder: Path, bundle: Bundle, layout: Layout, out: Path) -> Expor
     with locked(folder), Store.open(folder) as store:
         outcome = publish(folder, bundle, store)
         _make(out)
+        _must_be_ours(out, folder)
         write_transcripts(out, outcome.conversations)
         if layout is Layout.JSONL:
             return Exported(len(outcome.conversations), (), {})
@@ -70,6 +72,14 @@ def _make(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder}: cannot make this folder ({error.strerror}); name another one.") from None
+
+
+def _must_be_ours(folder: Path, run: Path) -> None:
+    """UserError where the folder holds anything but these very conversations, lest two runs be mixed in it."""
+    held = folder / TRANSCRIPTS
+    same = held.is_file() and held.read_bytes() == (run / TRANSCRIPTS).read_bytes()
+    if any(folder.iterdir()) and (not same or folder.samefile(run)):
+        raise UserError(f"{folder} holds other files than an export of this run; name a new or empty folder")
 
 
 def _origin(manifest: Mapping[str, Any]) -> Origin:
