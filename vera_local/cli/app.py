@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from vera_local.bundle import load_bundle
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
 from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
+from vera_local.cli.options import EndSemantics, Run, Target
 from vera_local.cli.personas import app as personas_app
 from vera_local.cli.rubric import app as rubric_app
 from vera_local.cli.show import announce, progress_console, show_outcome, warn
@@ -19,7 +19,7 @@ from vera_local.engine.seam import EngineError
 from vera_local.errors import UserError
 from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener, score_run
 from vera_local.run import run as run_plan
-from vera_local.run.manifest import read as read_manifest
+from vera_local.run.evaluate import bundle_of_run, must_hold_run
 
 app = typer.Typer(
     help="Evaluate how safely a chatbot meets people in crisis, on your own machine.",
@@ -34,11 +34,6 @@ app.add_typer(transcript_commands.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
-Target = Annotated[str | None, typer.Option(metavar="NAME", help="Which instrument of an official VERA-MH checkout.")]
-EndSemantics = Annotated[
-    str | None,
-    typer.Option(metavar="fixed|legacy", help="Official bundles: whether END keeps the findings of a finished rubric."),
-]
 Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]
 Personas = Annotated[
     str | None,
@@ -53,7 +48,6 @@ Simulator = Annotated[str | None, typer.Option(metavar="MODEL", help=f"Plays the
 Chatbot = Annotated[str | None, typer.Option(metavar="MODEL", help=f"The chatbot under test. {ModelText}")]
 Judge = Annotated[str | None, typer.Option(metavar="MODEL", help=f"Answers the rubric's questions. {ModelText}")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 
 LOG = "engine.log"
 
@@ -112,7 +106,7 @@ def simulate(
 @app.command()
 def judge(folder: Run, judge: Judge = None, as_json: Json = False) -> None:
     """Rate the conversations of a run with the judge it names, or with a further one."""
-    stored = _stored(folder)
+    stored = must_hold_run(folder)["config"]
     if judge is None and stored["judge"] is None:
         raise UserError(f"{folder} has not been judged yet; name a judge with --judge")
     plan = make_plan(load_config(None, stored | _flags(out=folder, judge=judge)))
@@ -125,8 +119,7 @@ def judge(folder: Run, judge: Judge = None, as_json: Json = False) -> None:
 @app.command()
 def score(folder: Run, as_json: Json = False) -> None:
     """Score a run again from its store and write its result files."""
-    stored = load_config(None, _stored(folder))
-    bundle = load_bundle(stored.bundle, stored.target, stored.end_semantics)
+    bundle = bundle_of_run(folder)
     warn(bundle, progress_console())
     show_outcome(score_run(folder, bundle), as_json=as_json)
 
@@ -169,12 +162,3 @@ def _until_done(work: Any, folder: Path) -> Outcome:
     farewell = f"Stopped. What was finished is kept in {folder}; the same command goes on from there."
     outcome: Outcome = run_until_interrupted(work, farewell)
     return outcome
-
-
-def _stored(folder: Path) -> dict[str, Any]:
-    """The config that a run was made with."""
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local simulate`")
-    stored: dict[str, Any] = manifest["config"]
-    return stored

@@ -6,7 +6,8 @@ import typer
 
 from vera_local.bundle import examine
 from vera_local.bundle.problem import raise_first
-from vera_local.cli.rubric import Bundle, Json, Target, report
+from vera_local.cli.options import Target
+from vera_local.cli.rubric import Bundle, Json, report
 
 app = typer.Typer(help="Check or show a bundle's personas.", no_args_is_help=True)
 

@@ -10,12 +10,12 @@ import typer
 
 from vera_local.bundle import Action, Do, Examined, Rubric, examine, flowchart
 from vera_local.bundle.problem import Findings, raise_first
+from vera_local.cli.options import Target
 from vera_local.errors import UserError
 
 app = typer.Typer(help="Check, show or draw a bundle's rubric.", no_args_is_help=True)
 
 Bundle = Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle's name, or a folder.")]
-Target = Annotated[str | None, typer.Option(metavar="NAME", help="Which instrument of an official VERA-MH checkout.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Out = Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")]
 

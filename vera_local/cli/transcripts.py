@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from vera_local.bundle import load_bundle
+from vera_local.cli.options import EndSemantics, Run, Target
 from vera_local.cli.show import progress_console
-from vera_local.errors import UserError
 from vera_local.run import Outcome, load_config, make_plan
+from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.exporting import Exported, Layout, export_run
 from vera_local.run.importing import find, import_run, unknown_personas
-from vera_local.run.manifest import read as read_manifest
 
 app = typer.Typer()
 
@@ -23,13 +22,7 @@ Out = Annotated[Path, typer.Option(help="Run folder to make.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument to judge by: a name or a folder.")]
 Judge = Annotated[str | None, typer.Option(metavar="MODEL", help="The judge that `vera-local judge` is to use.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of sentences.")]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")]
-Target = Annotated[str | None, typer.Option(metavar="NAME", help="Which instrument of an official VERA-MH checkout.")]
-EndSemantics = Annotated[
-    str | None,
-    typer.Option(metavar="fixed|legacy", help="Whether END at a finished official rubric keeps its findings."),
-]
 To = Annotated[Layout, typer.Option(help="vera-mh: its conversation, evaluation and score files. jsonl: transcripts.")]
 
 
@@ -56,11 +49,7 @@ def import_(
 @app.command()
 def export(folder: Run, target: Folder, to: To, as_json: Json = False) -> None:
     """Write the conversations and ratings of a run as files for other programs."""
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local import`")
-    config = load_config(None, manifest["config"])
-    exported = export_run(folder, load_bundle(config.bundle, config.target, config.end_semantics), to, target)
+    exported = export_run(folder, bundle_of_run(folder), to, target)
     print(json.dumps(_exported(exported)) if as_json else "\n".join(_told(exported, target)))
 
 

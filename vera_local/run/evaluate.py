@@ -9,13 +9,14 @@ from typing import Any
 
 import polars as pl
 
-from vera_local.bundle import Bundle
+from vera_local.bundle import Bundle, load_bundle
 from vera_local.conversation import Conversation, Ending
 from vera_local.engine.probe import probe_constraint
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
 from vera_local.report.files import write_results, write_transcripts
 from vera_local.run import manifest
+from vera_local.run.config import load_config
 from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.host import Host, Opener, Opening, key_of
 from vera_local.run.judging import judge_stage
@@ -134,6 +135,12 @@ def must_hold_run(folder: Path) -> dict[str, Any]:
         raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local simulate`")
     _must_be_whole(folder, begun=True)
     return begun
+
+
+def bundle_of_run(folder: Path) -> Bundle:
+    """The bundle that the run in `folder` names; UserError where there is no run or no such bundle."""
+    config = load_config(None, must_hold_run(folder)["config"])
+    return load_bundle(config.bundle, config.target, config.end_semantics)
 
 
 def _must_be_whole(folder: Path, *, begun: bool) -> None:

@@ -109,9 +109,11 @@ def check(plan: Plan, *, judge: bool) -> None:
 
 def enter(plan: Plan) -> None:
     """Write the manifest of a new run, without a judge; UserError, naming what differs, where another run is there."""
-    check(plan, judge=False)
-    if read(plan.out) is None:
-        _save(plan.out, _new(plan, identity(plan)))
+    wanted, old = identity(plan), read(plan.out)
+    if old is None:
+        _save(plan.out, _new(plan, wanted))
+    else:
+        _compare(plan.out, old["identity"], wanted, "")
 
 
 def enter_import(plan: Plan, files: Mapping[str, str], notes: Sequence[str]) -> None:

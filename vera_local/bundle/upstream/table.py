@@ -70,6 +70,7 @@ def _counted(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
     line = 1
     for cells in reader:
         yield line, cells
+        # csv's readers have it, but no name of their class to annotate with.
         line = reader.line_num + 1  # type: ignore[attr-defined]
 
 

@@ -1,0 +1,15 @@
+"""Options that several commands have. Knows no command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Target = Annotated[str | None, typer.Option(metavar="NAME", help="Which instrument of an official VERA-MH checkout.")]
+EndSemantics = Annotated[
+    str | None,
+    typer.Option(metavar="fixed|legacy", help="Official bundles: whether END keeps the findings of a finished rubric."),
+]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
