@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from vera_local.data import data_root
+from vera_local.engine.thinking import FORMATS, Thinking
 from vera_local.errors import UserError
 
 
@@ -60,15 +61,29 @@ class Template(Part):
     """Facts about the chat template.
 
     `thinking`: whether the model reasons before it answers: never, by the template argument `thinking_switch`, or
-    always. `reasoning_parser` is the engine's name for the way to split reasoning from the answer. `answer_prefix` is
-    written after the generation prompt, so that a model that would always reason begins its answer at once.
+    always. `reasoning_parser` is vLLM's name for the way to split reasoning from the answer; `think_end` and
+    `think_bridge` say it outright: what ends the reasoning, and what stands between that and the answer.
+    `answer_prefix` is written after the generation prompt, so that a model that would always reason begins its answer
+    at once. `markers` are control texts that the tokenizer does not list as special.
     """
 
     system_role: bool
     thinking: Literal["none", "switch", "always"]
     thinking_switch: str | None = None
     reasoning_parser: str | None = None
+    think_end: str | None = Field(default=None, min_length=1)
+    think_bridge: str = "\n\n"
     answer_prefix: str = ""
+    markers: tuple[str, ...] = ()
+
+    @property
+    def thinks(self) -> Thinking | None:
+        """How the model's reasoning ends; None where it does not reason or nothing is known of it."""
+        if self.thinking == "none":
+            return None
+        if self.think_end is not None:
+            return Thinking(self.think_end, self.think_bridge)
+        return FORMATS.get(self.reasoning_parser or "")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -47,22 +47,33 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One generation. `pattern` is a regular expression that the whole answer must match, None for free text.
+    """One generation. `pattern` is a regular expression that what is generated must match, None for free text.
 
-    `labels` are token ids whose log-probabilities at the first generated position are wanted (no pattern then).
+    `labels` are token ids whose log-probabilities at the first generated position are wanted (no pattern then; they
+    are the model's own, before temperature, top_p or a penalty). `begun` are token ids that the answer already begins
+    with: generation goes on behind them, and the reply holds only what is new. `thinking` lets a model reason first
+    that its template can keep from it. `stop` is a text that ends generation when it is written; the reply leaves it
+    out. It may be a control token of the model.
     """
 
     messages: tuple[ChatMessage, ...]
     sampling: Sampling
     pattern: str | None = None
     labels: tuple[int, ...] = ()
+    begun: tuple[int, ...] = ()
+    thinking: bool = False
+    stop: str = ""
 
 
 class Finish(StrEnum):
     """Why generation ended."""
 
     STOP = "stop"
+    """The model ended its answer."""
+    MARK = "mark"
+    """The request's `stop` was written."""
     LENGTH = "length"
+    """All `max_tokens` were used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +99,16 @@ NO_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back. `label_logprobs` maps each wanted token id to its natural-log probability."""
+    """What came back. `label_logprobs` maps each wanted token id to its natural-log probability.
+
+    `tokens` are the ids of `text`, without the token that ended it, fit for `begun` of a further request.
+    """
 
     text: str
     finish: Finish
     usage: Usage
     label_logprobs: dict[int, float] = field(default_factory=dict)
+    tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +134,17 @@ class Engine(Protocol):
         """Answer one request; raises an EngineError that concerns this request alone (EngineDied: all)."""
         ...
 
-    async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Texts that the model reads as its own control tokens or role markers wherever they stand in a prompt."""
+        ...
+
+    async def count_tokens(self, messages: Sequence[ChatMessage], *, thinking: bool = False) -> int:
         """Length in tokens of the prompt that `generate` would send, generation prompt included."""
+        ...
+
+    async def tokens(self, text: str) -> tuple[int, ...]:
+        """The ids of `text` where it begins an answer or goes on with one, control tokens in it read as such."""
         ...
 
     async def aclose(self) -> None:
@@ -143,6 +167,10 @@ class ContextOverflow(EngineError):
 
 class InvalidRequest(EngineError):
     """The engine refuses the request as it is; asking again will not help."""
+
+
+class Refused(EngineError):
+    """A filter of the host kept the model's answer back."""
 
 
 class EngineDied(EngineError):
