@@ -7,9 +7,9 @@ from functools import cache
 
 from vera_local.bundle import Question, Rubric
 from vera_local.conversation import Conversation
+from vera_local.engine.admission import Admission
 from vera_local.engine.seam import Engine
 from vera_local.judge import Judge, Verdict, judge_conversation
-from vera_local.run.admission import Admission
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.stage import Stage

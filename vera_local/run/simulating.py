@@ -8,8 +8,8 @@ from collections.abc import Callable
 from vera_local.bundle import Persona, PersonaPrompts
 from vera_local.chatbot import LocalChatbot
 from vera_local.conversation import Conversation, Message, Speaker
+from vera_local.engine.admission import Admission
 from vera_local.engine.seam import Draw, Engine
-from vera_local.run.admission import Admission
 from vera_local.run.host import key_of
 from vera_local.run.plan import Plan, Player
 from vera_local.run.progress import Meter, Watcher

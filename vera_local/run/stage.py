@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from vera_local.engine.admission import Admission
 from vera_local.engine.seam import Usage
-from vera_local.run.admission import Admission
 from vera_local.run.progress import Meter
 from vera_local.run.store import Store
 

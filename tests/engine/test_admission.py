@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vera_local.engine.admission import FILL, Admission
 from vera_local.engine.seam import Limits
-from vera_local.run.admission import FILL, Admission
 
 
 @given(
