@@ -9,16 +9,22 @@ from vera_local.bundle.prompts import PersonaPrompts, Prompts, Template
 from vera_local.bundle.rubric import Action, Do, Option, Question, Rubric
 from vera_local.bundle.rubric_file import load_rubric
 from vera_local.bundle.schema import PersonaSpec
+from vera_local.bundle.suite import Attack, Case, KeyCase, Kind, Suite, attackers_wish
+from vera_local.bundle.suite_file import suite_of
 from vera_local.bundle.walk import Answered, DimensionRating, Walk
 
 __all__ = [
     "Action",
     "Answered",
+    "Attack",
     "Bundle",
+    "Case",
     "DimensionRating",
     "Do",
     "EndSemantics",
     "Examined",
+    "KeyCase",
+    "Kind",
     "Option",
     "Persona",
     "PersonaPrompts",
@@ -27,8 +33,10 @@ __all__ = [
     "Prompts",
     "Question",
     "Rubric",
+    "Suite",
     "Template",
     "Walk",
+    "attackers_wish",
     "check",
     "choose",
     "examine",
@@ -37,4 +45,5 @@ __all__ = [
     "load_bundle",
     "load_personas",
     "load_rubric",
+    "suite_of",
 ]

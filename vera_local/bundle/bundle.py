@@ -31,7 +31,8 @@ class Bundle:
     `turns` counts messages of both sides; `groups` are the values of `group_column`, in order; `end_signal` is empty
     where no model plays a persona; `temperatures` maps a role to its temperature with this bundle, which a run's own
     config overrides; `digests` maps the name of each file read, as the bundle writes it, to its sha256 in hexadecimal;
-    `warnings` are sentences about oddities that did not stop it from loading.
+    `warnings` are sentences about oddities that did not stop it from loading; `folder` holds it, None for an official
+    bundle.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Bundle:
     temperatures: dict[str, float] = field(default_factory=dict)
     end_semantics: EndSemantics = "fixed"
     warnings: tuple[str, ...] = ()
+    folder: Path | None = None
 
     @property
     def has_openings(self) -> bool:
@@ -156,6 +158,7 @@ def _assemble(folder: Path, source: Source, content: RubricFile) -> Bundle:
         end_signal=content.end_signal or "",
         digests={RUBRIC: source.digest, spec.file: table.digest, **digests},
         temperatures=content.sampling.temperatures(),
+        folder=folder,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from vera_local.bundle import personas, prompts, rubric_file, upstream
+from vera_local.bundle import personas, prompts, rubric_file, suite_file, upstream
 from vera_local.bundle.bundle import RUBRIC, EndSemantics, find_bundle, persona_file, prompt_file
 from vera_local.bundle.personas import Persona
 from vera_local.bundle.problem import Findings, Problem
@@ -59,6 +59,8 @@ class _Own:
             return Examined(None, (), self.findings)
         people = self._personas(content)
         self._prompts(content)
+        if not found:
+            self._selftest(content.rubric())
         return Examined(content.rubric(), people, self.findings)
 
     def _personas(self, content: RubricFile) -> tuple[Persona, ...]:
@@ -79,6 +81,11 @@ class _Own:
 
     def _prompt(self, key: str, name: str) -> Source | None:
         return self._try(self.folder / RUBRIC, lambda: Source.read(prompt_file(self.folder, key, name)))
+
+    def _selftest(self, rubric: Rubric) -> None:
+        file = self.folder / suite_file.SELFTEST
+        looked = self._try(file, lambda: suite_file.examine(Source.read(file), rubric)) if file.exists() else None
+        self._tell(file, looked[1] if looked else [])
 
     def _try(self, file: Path, look: Callable[[], T]) -> T | None:
         try:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -16,23 +15,8 @@ from vera_local.bundle.prompts import PERSONA_PROMPTS
 from vera_local.bundle.rubric import Rubric
 from vera_local.bundle.schema import PersonaSpec, RubricFile
 from vera_local.bundle.source import Source
+from vera_local.bundle.yaml_file import dotted, expected, load_yaml
 from vera_local.errors import UserError
-
-_EXPECTED = {
-    "missing": "is missing; add it",
-    "extra_forbidden": "is not a known key; remove it or correct its spelling",
-    "string_type": "must be text; put it in quotes",
-    "string_pattern_mismatch": "must not be empty; write a text",
-    "float_type": "must be a number; write it without quotes",
-    "less_than_equal": "is too large; write at most {le}",
-    "int_type": "must be a whole number; write one without quotes",
-    "bool_type": "must be true or false; write it without quotes",
-    "list_type": "must be a list; write its entries after hyphens or in [ ]",
-    "dict_type": "must be a mapping; write its entries as key: value",
-    "model_type": "must be a mapping; write its entries as key: value",
-    "too_short": "has too few entries; list at least {min_length}",
-    "greater_than_equal": "is too small; write at least {ge}",
-}
 
 
 def load_rubric(file: Path) -> Rubric:
@@ -58,7 +42,7 @@ def parse(source: Source) -> RubricFile:
 
 def examine(source: Source) -> tuple[RubricFile | None, list[str]]:
     """What a rubric.yaml says, None where it cannot be understood, and its problems; UserError where it is no YAML."""
-    data = _load_yaml(source)
+    data = load_yaml(source, "a rubric")
     try:
         content = RubricFile.model_validate(data)
     except ValidationError as error:
@@ -89,57 +73,15 @@ def _simulator(content: RubricFile) -> Iterator[str]:
 
 
 def _sentence(error: ErrorDetails, data: object) -> str:
-    context = error.get("ctx", {})
-    if error["type"] == "value_error":
-        expected = str(context["error"])
-    else:
-        known = _EXPECTED.get(error["type"])
-        expected = known.format(**context) if known else error["msg"]
-    return f"{_place(error['loc'], data)} {expected}"
+    return f"{_place(error['loc'], data)} {expected(error)}"
 
 
 def _place(loc: tuple[int | str, ...], data: Any) -> str:
     """The dotted key, entries counted from 1, starting from the question where it has an id."""
-    dotted = ".".join(str(key + 1) if isinstance(key, int) else key for key in loc) or "the file"
+    key = dotted(loc)
     if loc[:1] != ("dimensions",) or loc[2:3] != ("questions",) or len(loc) < 4:
-        return dotted
+        return key
     question = data["dimensions"][loc[1]]["questions"][loc[3]]
     if not isinstance(question, dict) or not isinstance(question.get("id"), str):
-        return dotted
-    return f"question {question['id']}: {'.'.join(dotted.split('.')[4:]) or 'it'}"
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that is written twice, of which YAML would keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [(key.value, key.start_mark) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for i, (key, mark) in enumerate(keys):
-            if key in (k for k, _ in keys[:i]):
-                raise yaml.MarkedYAMLError(problem=f"the key '{key}' is written twice; remove one", problem_mark=mark)
-        return super().construct_mapping(node, deep)
-
-
-def _load_yaml(source: Source) -> object:
-    text = source.text
-    try:
-        data: object = yaml.load(text, _Loader)
-    except yaml.MarkedYAMLError as error:
-        raise UserError(f"{source.path}{_mark(error)}: {_problem(error)}.") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{source.path}: it cannot be read as YAML ({reason}); correct that value.") from None
-    if data is None:
-        raise UserError(f"{source.path} is empty; write a rubric in it.")
-    return data
-
-
-def _mark(error: yaml.MarkedYAMLError) -> str:
-    mark = error.problem_mark or error.context_mark
-    return f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-
-
-def _problem(error: yaml.MarkedYAMLError) -> str:
-    if error.problem and "; " in error.problem:
-        return error.problem
-    return f"it is not valid YAML ({error.problem}); correct it there"
+        return key
+    return f"question {question['id']}: {'.'.join(key.split('.')[4:]) or 'it'}"
