@@ -6,8 +6,9 @@ says how often draw d took each cluster, so `weights @ counts` are the sums of e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -108,11 +109,27 @@ def cluster_sums(values: NDArray[Any], clusters: NDArray[np.intp], n_clusters: i
     return sums
 
 
-def _blocks(clusters: int, draws: int, seed: int) -> Iterator[Floats]:
+def _blocks(clusters: int, draws: int, seed: int) -> Iterable[Floats]:
     """The weights, some draws at a time: those of many clusters do not fit into memory together."""
-    rng = np.random.default_rng(seed)
-    step = max(1, _BLOCK // clusters)
+    if clusters * draws <= _BLOCK:
+        return [_few(clusters, draws, seed)]
+    return _many(clusters, draws, seed)
+
+
+@lru_cache(maxsize=2)
+def _few(clusters: int, draws: int, seed: int) -> Floats:
+    """Kept, for many statistics of the same clusters are asked for in a row."""
+    weights = _taken(np.random.default_rng(seed), clusters, draws)
+    weights.flags.writeable = False
+    return weights
+
+
+def _many(clusters: int, draws: int, seed: int) -> Iterator[Floats]:
+    rng, step = np.random.default_rng(seed), max(1, _BLOCK // clusters)
     for first in range(0, draws, step):
-        rows = min(step, draws - first)
-        taken = rng.integers(clusters, size=(rows, clusters)) + clusters * np.arange(rows)[:, None]
-        yield np.bincount(taken.ravel(), minlength=rows * clusters).reshape(rows, clusters).astype(np.float64)
+        yield _taken(rng, clusters, min(step, draws - first))
+
+
+def _taken(rng: np.random.Generator, clusters: int, draws: int) -> Floats:
+    taken = rng.integers(clusters, size=(draws, clusters)) + clusters * np.arange(draws)[:, None]
+    return np.bincount(taken.ravel(), minlength=draws * clusters).reshape(draws, clusters).astype(np.float64)
