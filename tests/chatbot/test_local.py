@@ -27,7 +27,7 @@ def test_an_empty_system_prompt_is_not_sent() -> None:
 
 
 async def test_its_reply_comes_as_it_was_written() -> None:
-    written = Reply("  <END OF CHAT>\n", Finish.LENGTH, Usage(5, 2, 4))
+    written = Reply("  <END OF CHAT>\n", Finish.LENGTH, Usage(5, 2, 4), tokens=(7, 8))
     chatbot: Chatbot = LocalChatbot(FakeEngine(lambda _: written), DRAW, "Help.")
     assert await chatbot.reply(HISTORY, 1) == written
 

@@ -22,7 +22,7 @@ from vera_local.engine.seam import (
     Request,
     Usage,
 )
-from vera_local.engine.template import fold_system
+from vera_local.engine.template import fold_system, longest_first
 from vera_local.errors import UserError
 
 SEQUENCES = 64
@@ -78,8 +78,16 @@ class OpenAIEngine:
     def limits(self) -> Limits:
         return self._limits
 
-    async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
-        body = {"model": self._model, "messages": self._messages(messages), **self._template_arguments()}
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return longest_first((), self._profile.template)
+
+    async def tokens(self, text: str) -> tuple[int, ...]:
+        answer = await self._post("../tokenize", {"model": self._model, "prompt": text, "add_special_tokens": False})
+        return tuple(answer["tokens"])
+
+    async def count_tokens(self, messages: Sequence[ChatMessage], *, thinking: bool = False) -> int:
+        body = {"model": self._model, "messages": self._messages(messages), **self._template_arguments(thinking)}
         # vLLM serves the tokenizer beside /v1, not below it.
         answer = await self._post("../tokenize", body)
         try:
@@ -114,9 +122,9 @@ class OpenAIEngine:
         turns = tuple(messages) if self._profile.template.system_role else fold_system(messages)
         return [{"role": m.role, "content": m.content} for m in turns]
 
-    def _template_arguments(self) -> dict[str, Any]:
+    def _template_arguments(self, thinking: bool) -> dict[str, Any]:
         facts = self._profile.template
-        return {"chat_template_kwargs": {facts.thinking_switch: False}} if facts.thinking_switch else {}
+        return {"chat_template_kwargs": {facts.thinking_switch: thinking}} if facts.thinking_switch else {}
 
     def _body(self, request: Request) -> dict[str, Any]:
         s = request.sampling
@@ -131,7 +139,7 @@ class OpenAIEngine:
             # Stated, because the server would otherwise take them from the model's generation_config.
             "top_k": 0,
             "min_p": 0.0,
-            **self._template_arguments(),
+            **self._template_arguments(request.thinking),
         }
         if request.pattern is not None:
             body["structured_outputs"] = {"regex": request.pattern}

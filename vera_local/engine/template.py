@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from jinja2 import TemplateError
 from vera_local.engine.profile import Template
 from vera_local.engine.seam import ChatMessage, InvalidRequest
 from vera_local.errors import UserError
+
+ANCHORS = ("\n", "a", "")
+"""Texts behind which an answer's text may be tokenised: the first that melts with no part of it is taken."""
 
 
 def fold_system(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
@@ -30,7 +34,6 @@ class ChatTemplate:
     def __init__(self, tokenizer: Any, facts: Template) -> None:
         self._tokenizer = tokenizer
         self._facts = facts
-        self._switches: Mapping[str, bool] = {facts.thinking_switch: False} if facts.thinking_switch else {}
 
     @classmethod
     def load(cls, folder: Path, facts: Template) -> ChatTemplate:
@@ -49,21 +52,72 @@ class ChatTemplate:
             raise UserError(f"{folder}: the tokenizer has no chat template; choose an instruction-tuned model")
         return cls(tokenizer, facts)
 
-    def text(self, messages: Sequence[ChatMessage]) -> str:
-        """The prompt as text, ending where the assistant's answer begins; InvalidRequest where the template refuses."""
+    def text(self, messages: Sequence[ChatMessage], thinking: bool = False) -> str:
+        """The prompt as text, ending where the assistant's answer begins, or its reasoning where it may think first.
+
+        Raises InvalidRequest where the template refuses the messages.
+        """
         turns = tuple(messages) if self._facts.system_role else fold_system(messages)
         try:
             rendered = self._tokenizer.apply_chat_template(
                 [{"role": m.role, "content": m.content} for m in turns],
                 tokenize=False,
                 add_generation_prompt=True,
-                **self._switches,
+                **self._switch(thinking),
             )
         except TemplateError as error:
             raise InvalidRequest(f"the model's chat template refuses the messages ({error})") from error
-        return f"{rendered}{self._facts.answer_prefix}"
+        return rendered if thinking else f"{rendered}{self._facts.answer_prefix}"
 
-    def ids(self, messages: Sequence[ChatMessage]) -> list[int]:
+    def ids(self, messages: Sequence[ChatMessage], thinking: bool = False) -> list[int]:
         """The prompt as token ids. The template writes its own control tokens, so none is added here."""
-        encoded = self._tokenizer(self.text(messages), add_special_tokens=False)
-        return list(encoded["input_ids"])
+        return self._encode(self.text(messages, thinking))
+
+    def tokens(self, text: str) -> tuple[int, ...]:
+        """The ids of `text` where it begins an answer or goes on with one; control tokens in it are read as such.
+
+        Tokenised alone it could get the blank that some tokenizers put in front of whatever they are given.
+        """
+        for anchor in (self._opening, *ANCHORS):
+            before, whole = self._encode(anchor), self._encode(anchor + text)
+            if whole[: len(before)] == before and self._decode(whole) == self._decode(before) + text:
+                return tuple(whole[len(before) :])
+        return tuple(self._encode(text))
+
+    def written(self, ids: Sequence[int]) -> str:
+        """What a reader sees of ids that an answer holds: its text without control tokens."""
+        before = self._encode(self._opening)
+        return self._decode([*before, *ids], shown=True)[len(self._decode(before, shown=True)) :]
+
+    @cached_property
+    def markers(self) -> tuple[str, ...]:
+        """Texts that the model reads as control tokens or role markers wherever they stand, the longest first."""
+        source = str(self._tokenizer.chat_template)
+        added = self._tokenizer.added_tokens_decoder.values()
+        return longest_first([t.content for t in added if t.special or t.content in source], self._facts)
+
+    def control(self, text: str) -> int | None:
+        """The id of the one control token that `text` is; None where it is anything else."""
+        return next((i for i, t in self._tokenizer.added_tokens_decoder.items() if t.content == text), None)
+
+    @cached_property
+    def _opening(self) -> str:
+        """A short prompt, up to where the answer begins."""
+        return self.text([ChatMessage("user", "a")])
+
+    def _encode(self, text: str) -> list[int]:
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _decode(self, ids: Sequence[int], *, shown: bool = False) -> str:
+        """The text of ids; `shown` leaves out control tokens."""
+        text: str = self._tokenizer.decode(ids, skip_special_tokens=shown, clean_up_tokenization_spaces=False)
+        return text
+
+    def _switch(self, thinking: bool) -> dict[str, bool]:
+        return {self._facts.thinking_switch: thinking} if self._facts.thinking_switch else {}
+
+
+def longest_first(found: Sequence[str], facts: Template) -> tuple[str, ...]:
+    """The markers found in a tokenizer with those that the profile knows; no blanks, no single characters."""
+    known = {*found, *facts.markers, *((facts.thinks.end,) if facts.thinks else ())}
+    return tuple(sorted((m for m in known if len(m.strip()) > 1), key=lambda m: (-len(m), m)))

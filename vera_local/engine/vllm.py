@@ -76,8 +76,15 @@ class VllmEngine:
     def limits(self) -> Limits:
         return self._limits
 
-    async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
-        return len(self._template.ids(messages))
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return self._template.markers
+
+    async def count_tokens(self, messages: Sequence[ChatMessage], *, thinking: bool = False) -> int:
+        return len(self._template.ids(messages, thinking))
+
+    async def tokens(self, text: str) -> tuple[int, ...]:
+        return self._template.tokens(text)
 
     async def generate(self, request: Request) -> Reply:
         from vllm.exceptions import VLLMClientError

@@ -75,7 +75,7 @@ def _player(player: Player) -> dict[str, Any]:
         "repetition_penalty": draw.repetition_penalty,
         "context": player.profile.context,
         "engine": player.profile.engine_arguments(),
-        "template": player.profile.template.model_dump(exclude_none=True),
+        "template": player.profile.template.model_dump(mode="json", exclude_none=True),
     }
     if player.url is not None:
         return facts | {"url": player.url}
