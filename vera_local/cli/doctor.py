@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from vera_local.engine.machine import fit, this_machine
-from vera_local.engine.probe import probe_chat, probe_constraint
+from vera_local.engine.probe import probe_system, probe_constraint
 from vera_local.engine.seam import Engine, EngineError
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
@@ -107,7 +107,7 @@ async def _probe(check: str, probe: Awaitable[str], found: Found) -> None:
 
 
 async def _greeting(engine: Engine) -> str:
-    return f"greeted with {await probe_chat(engine)!r}"
+    return f"greeted with {await probe_system(engine)!r}"
 
 
 async def _constrained(engine: Engine, name: str) -> str:
