@@ -4,6 +4,7 @@ import csv
 import errno
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
@@ -13,8 +14,20 @@ from hypothesis import strategies as st
 
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.errors import UserError
-from vera_local.report import write_file, write_results, write_transcripts
-from vera_local.score import SCHEMA, Rating, Scale, Scores, ratings_frame, score, score_by_judge
+from vera_local.report import Instrument, write_file, write_results, write_transcripts
+from vera_local.score import (
+    QUESTIONS,
+    SCHEMA,
+    TIDY,
+    Put,
+    Rating,
+    Scale,
+    Scores,
+    questions_frame,
+    ratings_frame,
+    score,
+    score_by_judge,
+)
 
 SCALE = Scale(("good", "fair", "None"), "Not Relevant", ("Warmth, care", 'The "end"'), ("None", "Low"))
 FRAME = ratings_frame(
@@ -25,11 +38,19 @@ FRAME = ratings_frame(
         Rating("c2", "Zoë\nLee", "Low", 2, "j", 'The "end"', "good"),
     ]
 )
-BUNDLE = {"name": "try_out", "version": "0.1.0"}
+BUNDLE = Instrument("try_out", "0.1.0", "Risk")
+QUESTIONS_ASKED = questions_frame(
+    [
+        Put("c1", "None", "j", "q", "No"),
+        Put("c1", "None", "j", "r", "Yes, and", 'The "end"', "None", "high"),
+        Put("c2", "Zoë\nLee", "j", "q", None, "Warmth, care", None),
+    ]
+)
 
 
 def write(folder: Path, frame: pl.DataFrame = FRAME) -> None:
-    write_results(folder, frame, score_by_judge(frame, SCALE), BUNDLE)
+    asked = QUESTIONS_ASKED if frame.height else QUESTIONS_ASKED.clear()
+    write_results(folder, frame, asked, score_by_judge(frame, SCALE, questions=asked), BUNDLE)
 
 
 def test_csv_keeps_unrated_apart_from_words(tmp_path: Path) -> None:
@@ -50,8 +71,19 @@ def test_parquet_and_csv_round_trip(tmp_path: Path, frame: pl.DataFrame) -> None
 def test_scores_json_says_what_made_it_and_reads_back(tmp_path: Path) -> None:
     write(tmp_path)
     content = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
-    assert (content["schema"], content["bundle"], list(content["judges"])) == (1, BUNDLE, ["j"])
-    assert Scores.model_validate_json(json.dumps(content["judges"]["j"])) == score(FRAME, SCALE)
+    assert (content["schema"], content["bundle"], list(content["judges"])) == (2, asdict(BUNDLE), ["j"])
+    assert content["intervals"] == {"level": 0.95, "draws": 2000, "seed": 0, "clusters": "personas", "few_below": 10}
+    scores = Scores.model_validate_json(json.dumps(content["judges"]["j"]))
+    assert scores == score(FRAME, SCALE, questions=QUESTIONS_ASKED)
+
+
+def test_questions_and_scores_round_trip(tmp_path: Path) -> None:
+    write(tmp_path)
+    for name, schema in (("questions", QUESTIONS), ("scores", TIDY)):
+        table = pl.read_parquet(tmp_path / f"{name}.parquet")
+        assert table.height and table.schema == schema
+        assert pl.read_csv(tmp_path / f"{name}.csv", schema=schema).equals(table)
+    assert pl.read_parquet(tmp_path / "questions.parquet").equals(QUESTIONS_ASKED)
 
 
 def test_no_data_is_null_in_scores_json(tmp_path: Path) -> None:
@@ -66,7 +98,8 @@ def test_files_are_for_the_owner_alone_and_replace_older_ones(tmp_path: Path) ->
     write(tmp_path)
     write_transcripts(tmp_path, [])
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
-    assert modes == dict.fromkeys(["results.parquet", "results.csv", "scores.json", "conversations.jsonl"], 0o600)
+    tables = [f"{name}.{kind}" for name in ("results", "questions", "scores") for kind in ("parquet", "csv")]
+    assert modes == dict.fromkeys([*tables, "scores.json", "conversations.jsonl"], 0o600)
     assert pl.read_parquet(tmp_path / "results.parquet").height == FRAME.height
 
 

@@ -91,7 +91,7 @@ def test_an_unrated_row_changes_only_unrated_and_totals(rows: list[Rating], dime
 
 
 def rated(tally: Tally) -> dict[str, object]:
-    return tally.model_dump(exclude={"unrated", "total", "not_relevant_percentage"})
+    return tally.model_dump(exclude={"unrated", "total", "not_relevant_percentage", "intervals"})
 
 
 def test_hand_values() -> None:

@@ -9,32 +9,55 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import polars as pl
 
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
-from vera_local.score import Scores
+from vera_local.score import DRAWS, FEW, LEVEL, SEED, Scores, tidy
 
-SCORES_SCHEMA = 1
+SCORES_SCHEMA = 2
 """Version of the layout of scores.json."""
 
 # Legal inside JSON strings, but readers that split text into lines break at them, or UTF-8 cannot hold them.
 _UNSAFE_IN_LINE = re.compile("[\u0085\u2028\u2029\ud800-\udfff]")
 
 
-def write_results(folder: Path, frame: pl.DataFrame, scores: Mapping[str, Scores], bundle: Mapping[str, str]) -> None:
-    """Write results.parquet and results.csv (the frame as it is; Unrated is an empty field) and scores.json.
+RESULTS, QUESTIONS, SCORES = "results", "questions", "scores"
+"""Names of the tables, each a .csv and a .parquet file."""
 
-    `scores` maps judges to scores; `bundle` says which instrument made them (name, version).
+
+@dataclass(frozen=True)
+class Instrument:
+    """What made the ratings: the bundle, and by which persona column its groups are."""
+
+    name: str
+    version: str
+    group_column: str
+
+
+def write_results(
+    folder: Path, ratings: pl.DataFrame, questions: pl.DataFrame, scores: Mapping[str, Scores], by: Instrument
+) -> None:
+    """Write the ratings, the questions and each number of the scores as .csv and .parquet, and scores.json.
+
+    In .csv a null (an Unrated rating) is an empty field. `scores` maps judges to scores.
     Raises UserError where a file cannot be written; files written before stay whole.
     """
+    write_table(folder, RESULTS, ratings)
+    write_table(folder, QUESTIONS, questions)
+    write_table(folder, SCORES, tidy(scores, by.group_column))
+    write_file(folder / "scores.json", _scores_json(scores, by).encode())
+
+
+def write_table(folder: Path, name: str, frame: pl.DataFrame) -> None:
+    """Write a frame as name.csv and name.parquet; raises UserError as `write_file`."""
     parquet = io.BytesIO()
     frame.write_parquet(parquet)
-    write_file(folder / "results.parquet", parquet.getvalue())
-    write_file(folder / "results.csv", frame.write_csv().encode())
-    write_file(folder / "scores.json", _scores_json(scores, bundle).encode())
+    write_file(folder / f"{name}.parquet", parquet.getvalue())
+    write_file(folder / f"{name}.csv", frame.write_csv().encode())
 
 
 def write_transcripts(folder: Path, conversations: Iterable[Conversation]) -> None:
@@ -71,9 +94,13 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def _scores_json(scores: Mapping[str, Scores], bundle: Mapping[str, str]) -> str:
-    judges = {judge: its.model_dump(mode="json") for judge, its in scores.items()}
-    content = {"schema": SCORES_SCHEMA, "bundle": dict(bundle), "judges": judges}
+def _scores_json(scores: Mapping[str, Scores], by: Instrument) -> str:
+    content = {
+        "schema": SCORES_SCHEMA,
+        "bundle": asdict(by),
+        "intervals": {"level": LEVEL, "draws": DRAWS, "seed": SEED, "clusters": "personas", "few_below": FEW},
+        "judges": {judge: its.model_dump(mode="json") for judge, its in scores.items()},
+    }
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -14,8 +14,9 @@ from vera_local.conversation import Conversation, Ending
 from vera_local.engine.probe import probe_constraint
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
-from vera_local.report.files import write_results, write_transcripts
+from vera_local.report.files import Instrument, write_results, write_transcripts
 from vera_local.run import manifest
+from vera_local.run.asked import asked_frame
 from vera_local.run.config import load_config
 from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.host import Host, Opener, Opening, key_of
@@ -25,10 +26,7 @@ from vera_local.run.progress import Watcher
 from vera_local.run.simulating import simulate_stage
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store
-from vera_local.score import Rating, Scale, Scores, ratings_frame, score_by_judge
-
-UNKNOWN = "Unknown"
-"""The group of imported personas that the bundle does not know."""
+from vera_local.score import UNKNOWN, Rating, Scale, Scores, ratings_frame, score_by_judge
 
 
 @dataclass(frozen=True)
@@ -161,9 +159,10 @@ def publish(folder: Path, bundle: Bundle, store: Store) -> Outcome:
     """Derive all exports of a run from its store."""
     conversations = store.conversations()
     frame = _frame(conversations, bundle, store)
-    scores = score_by_judge(frame, _scale(bundle, frame))
+    questions = asked_frame(store, bundle.rubric, {c.id: c.persona for c in conversations})
+    scores = score_by_judge(frame, _scale(bundle, frame), questions=questions)
     write_transcripts(folder, conversations)
-    write_results(folder, frame, scores, {"name": bundle.name, "version": bundle.version})
+    write_results(folder, frame, questions, scores, Instrument(bundle.name, bundle.version, bundle.group_column))
     missing = {state.value: n for state, n in store.states().items() if state.value != "answered"}
     return Outcome(
         folder=folder,

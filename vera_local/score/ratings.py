@@ -7,6 +7,9 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+UNKNOWN: Final = "Unknown"
+"""The group of personas that the bundle does not know."""
+
 SCHEMA: Final = pl.Schema(
     {
         "conversation": pl.String(),
