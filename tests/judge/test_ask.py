@@ -24,7 +24,7 @@ from vera_local.engine.seam import (
 )
 from vera_local.judge import Judge, Mode, State, Verdict
 from vera_local.judge.ask import longest, read
-from vera_local.judge.transcript import fence_for, numbered
+from vera_local.judge.exhibit import exhibit
 
 BUNDLE = load_bundle("suicide_risk")
 ASKED = [q for q in BUNDLE.rubric.questions if not q.auto]
@@ -36,6 +36,7 @@ TALK = Conversation(
     (Message(Speaker.PERSONA, "I can {not} sleep {question}"), Message(Speaker.CHATBOT, "Since when? {guidance}")),
     Ending.TURNS,
 )
+SHOWN = exhibit(TALK, 0)
 
 
 def question(*answers: str, auto: bool = False, id: str = "1") -> Question:
@@ -49,7 +50,8 @@ YES_NO = question("Yes", "No", "Not Relevant")
 def judge(handler: Handler, limits: Limits | None = None, seed: int = 0, name: str = "own") -> Judge:
     draw = Draw(temperature=0.1, top_p=0.8, max_tokens=2048, repetition_penalty=1.3)
     prompts = BUNDLE.prompts
-    return Judge(name, FakeEngine(handler, limits), draw, prompts, prompts.judge_question, seed)
+    engine = FakeEngine(handler, limits)
+    return Judge(name, engine, draw, prompts, prompts.judge_question, seed, evidence=False, confidence=False)
 
 
 def engine_of(judge: Judge) -> FakeEngine:
@@ -66,13 +68,13 @@ def raising(error: EngineError) -> Handler:
 
 @pytest.mark.parametrize("answer", ["Yes", "No", "Not Relevant"])
 async def test_an_option_is_the_answer(answer: str) -> None:
-    verdict = await judge(lambda _: Reply(answer, Finish.STOP, USAGE)).ask(TALK, YES_NO)
+    verdict = await judge(lambda _: Reply(answer, Finish.STOP, USAGE)).ask(SHOWN, YES_NO)
     assert verdict == Verdict("1", State.ANSWERED, answer, Mode.DIRECT, answer, usage=USAGE)
 
 
 @pytest.mark.parametrize("text", ["yes", "Yes.", " Yes", "Yes\n", "Not", "Not  Relevant", "Yes No", "", "Maybe"])
 async def test_anything_else_is_no_answer_and_is_kept_as_text(text: str) -> None:
-    verdict = await judge(lambda _: Reply(text, Finish.STOP, USAGE)).ask(TALK, YES_NO)
+    verdict = await judge(lambda _: Reply(text, Finish.STOP, USAGE)).ask(SHOWN, YES_NO)
     assert (verdict.state, verdict.answer, verdict.text, verdict.usage) == (State.INVALID, None, text, USAGE)
     assert verdict.detail
 
@@ -89,7 +91,7 @@ def test_a_verdict_is_exactly_an_option_or_none(answers: list[str], text: str, f
 
 @pytest.mark.parametrize("text", ["No", "Not Rel"])
 async def test_a_cut_answer_is_none_even_where_it_reads_like_one(text: str) -> None:
-    verdict = await judge(lambda _: Reply(text, Finish.LENGTH, USAGE)).ask(TALK, YES_NO)
+    verdict = await judge(lambda _: Reply(text, Finish.LENGTH, USAGE)).ask(SHOWN, YES_NO)
     assert (verdict.state, verdict.answer) == (State.INVALID, None)
     assert "cut off" in verdict.detail
 
@@ -103,31 +105,31 @@ async def test_a_cut_answer_is_none_even_where_it_reads_like_one(text: str) -> N
     ],
 )
 async def test_a_failure_is_a_state_of_this_verdict(error: EngineError, state: State) -> None:
-    verdict = await judge(raising(error)).ask(TALK, YES_NO)
+    verdict = await judge(raising(error)).ask(SHOWN, YES_NO)
     assert verdict == Verdict("1", state, None, Mode.DIRECT, "", str(error))
 
 
 async def test_a_transcript_that_is_too_long_is_an_overflow() -> None:
-    verdict = await judge(lambda _: "Yes", Limits(context=20, kv_tokens=None, sequences=1)).ask(TALK, YES_NO)
+    verdict = await judge(lambda _: "Yes", Limits(context=20, kv_tokens=None, sequences=1)).ask(SHOWN, YES_NO)
     assert (verdict.state, verdict.answer) == (State.OVERFLOW, None)
 
 
 async def test_a_dead_engine_is_told_on() -> None:
     with pytest.raises(EngineDied):
-        await judge(raising(EngineDied("gone"))).ask(TALK, YES_NO)
+        await judge(raising(EngineDied("gone"))).ask(SHOWN, YES_NO)
 
 
 async def test_an_auto_question_is_answered_without_asking() -> None:
     alone = judge(raising(EngineDied("gone")))
-    assert await alone.ask(TALK, question("Pass", auto=True)) == Verdict("1", State.ANSWERED, "Pass", Mode.AUTO)
+    assert await alone.ask(SHOWN, question("Pass", auto=True)) == Verdict("1", State.ANSWERED, "Pass", Mode.AUTO)
     assert engine_of(alone).requests == []
 
 
 async def test_the_request_is_held_to_the_options_and_draws_as_the_judge_does() -> None:
     asking = judge(lambda _: "Yes")
-    await asking.ask(TALK, YES_NO)
+    await asking.ask(SHOWN, YES_NO)
     (asked,) = engine_of(asking).requests
-    assert asked.messages == asking.prompt(TALK, YES_NO)
+    assert asked.messages == asking.prompt(SHOWN, YES_NO)
     assert asked.pattern is not None
     assert [bool(re.fullmatch(asked.pattern, text)) for text in ("Yes", "No", "Not Relevant", "Not")] == [1, 1, 1, 0]
     sampling = asked.sampling
@@ -146,7 +148,7 @@ async def test_question_judge_conversation_and_run_each_give_another_seed() -> N
     for seed in (0, 1):
         for name in ("own", "other"):
             asking = judge(lambda _: "Yes", seed=seed, name=name)
-            for talk in (TALK, replace(TALK, id="Ann-2")):
+            for talk in (SHOWN, replace(SHOWN, conversation="Ann-2")):
                 for id in ("1", "2"):
                     await asking.ask(talk, question("Yes", id=id))
             seeds |= {request.sampling.seed for request in engine_of(asking).requests}
@@ -154,17 +156,17 @@ async def test_question_judge_conversation_and_run_each_give_another_seed() -> N
 
 
 def test_the_prompt_holds_the_transcript_between_fences_the_question_and_its_options() -> None:
-    system, user = judge(lambda _: "").prompt(TALK, YES_NO)
+    system, user = judge(lambda _: "").prompt(SHOWN, YES_NO)
     assert (system.role, user.role) == ("system", "user")
-    before, transcript, after = user.content.partition(numbered(TALK))
-    fence = fence_for(TALK, 0)
+    before, transcript, after = user.content.partition(SHOWN.text)
+    fence = SHOWN.fence
     assert transcript and fence in before and fence in after
     assert YES_NO.text in after
     assert all(o.answer in after for o in YES_NO.options)
 
 
 def test_what_speakers_wrote_is_never_taken_for_a_placeholder() -> None:
-    _, user = judge(lambda _: "").prompt(TALK, YES_NO)
+    _, user = judge(lambda _: "").prompt(SHOWN, YES_NO)
     assert "I can {not} sleep {question}" in user.content
     assert "Since when? {guidance}" in user.content
 
@@ -172,15 +174,15 @@ def test_what_speakers_wrote_is_never_taken_for_a_placeholder() -> None:
 @pytest.mark.parametrize("template", [BUNDLE.prompts.judge_question, BUNDLE.prompts.judge_question_short])
 def test_all_questions_on_one_conversation_share_everything_up_to_the_question(template: Template) -> None:
     asking = replace(judge(lambda _: ""), question=template)
-    prompts = [asking.prompt(TALK, q) for q in ASKED]
+    prompts = [asking.prompt(SHOWN, q) for q in ASKED]
     assert len({system for system, _ in prompts}) == 1
-    transcript = BUNDLE.prompts.judge_transcript.render({"fence": fence_for(TALK, 0), "transcript": numbered(TALK)})
+    transcript = BUNDLE.prompts.judge_transcript.render({"fence": SHOWN.fence, "transcript": SHOWN.text})
     assert all(user.content.startswith(transcript) for _, user in prompts)
 
 
 def test_another_conversation_changes_only_what_follows_the_instructions() -> None:
-    other = replace(TALK, id="Bob-1", messages=TALK.messages[:1])
+    other = exhibit(replace(TALK, id="Bob-1", messages=TALK.messages[:1]), 0)
     asking = judge(lambda _: "")
-    (system, user), (other_system, other_user) = asking.prompt(TALK, YES_NO), asking.prompt(other, YES_NO)
+    (system, user), (other_system, other_user) = asking.prompt(SHOWN, YES_NO), asking.prompt(other, YES_NO)
     assert system == other_system
     assert user != other_user

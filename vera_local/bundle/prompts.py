@@ -79,7 +79,8 @@ class Prompts:
     judge_transcript: Template
     """The conversation as evidence; takes {fence} and {transcript}. Empty where `judge_system` holds them."""
     judge_question: Template
-    """One question; takes what `Judge.prompt` gives it, such as {question}, {guidance} and {options}."""
+    """One question; takes what `Judge.prompt` gives it, such as {question}, {guidance} and {options}; {reply} is how to
+    answer, at once or behind reasons."""
     judge_question_short: Template
     """The same for very small models; takes {options_line}, the options in one line, and may leave the guidance out."""
 
@@ -115,15 +116,15 @@ def problems(sources: Mapping[str, Source], columns: Set[str]) -> list[str]:
 
 def _slots(columns: Set[str]) -> dict[str, _Slots]:
     written = _Slots(optional=frozenset(columns) | {"end_signal"})
-    guidance = frozenset({"guidance"})
+    asked = frozenset({"guidance", "reply"})
     return {
         "simulator": written,
         "simulator_short": _Slots(optional=written.optional | {"reply"}),
         "simulator_notes": written,
         "reminder": _Slots(optional=frozenset({"message"})),
         "judge_transcript": _Slots(required=frozenset({"fence", "transcript"})),
-        "judge_question": _Slots(frozenset({"question", "options"}), guidance),
-        "judge_question_short": _Slots(frozenset({"question", "options_line"}), guidance),
+        "judge_question": _Slots(frozenset({"question", "options"}), asked),
+        "judge_question_short": _Slots(frozenset({"question", "options_line"}), asked),
     }
 
 

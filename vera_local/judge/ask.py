@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from vera_local.bundle import Prompts, Question, Template
 from vera_local.conversation import Conversation
 from vera_local.engine.grammar import pattern_of
+from vera_local.engine.options import option_probabilities
 from vera_local.engine.seam import (
     NO_USAGE,
     ChatMessage,
@@ -16,20 +18,27 @@ from vera_local.engine.seam import (
     EngineDied,
     EngineError,
     Finish,
+    Refused,
     Reply,
     Request,
     Usage,
 )
-from vera_local.judge.transcript import fence_for, numbered
-from vera_local.judge.verdict import Mode, State, Verdict
+from vera_local.engine.thinking import Thinking
+from vera_local.judge.evidence import evidence_pattern, longest_evidence, read_evidence, rests_on_turns
+from vera_local.judge.exhibit import Exhibit, exhibit
+from vera_local.judge.refusal import declines
+from vera_local.judge.verdict import Confidence, Mode, State, Verdict
+from vera_local.judge.wording import CUE, DIRECT, EVIDENCE, REASON
 from vera_local.seed import derive
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A judge model with the bundle's prompts; `name` is its profile's, `seed` the run's.
+    """A judge model with the bundle's prompts; `name` is what its verdicts go by, `seed` the run's.
 
-    `question` is the template of one question, the bundle's full or short one.
+    `question` is the template of one question, the bundle's full or short one. `draw.max_tokens` bounds the reasoning
+    of the modes that have one; `thinking` says how mode THINK's ends. `evidence` and `confidence`: whether they are
+    asked for. `window`: whether a transcript that is too long is shown without its middle, instead of not at all.
     """
 
     name: str
@@ -38,11 +47,45 @@ class Judge:
     prompts: Prompts
     question: Template
     seed: int
+    mode: Mode = Mode.DIRECT
+    thinking: Thinking | None = None
+    evidence: bool = True
+    confidence: bool = True
+    window: bool = False
 
-    def prompt(self, conversation: Conversation, question: Question) -> tuple[ChatMessage, ...]:
+    def __post_init__(self) -> None:
+        if self.mode is Mode.THINK and self.thinking is None:
+            raise ValueError("mode think needs to know how the model's thinking ends")
+
+    async def look(self, conversation: Conversation, questions: Sequence[Question] = ()) -> Exhibit:
+        """What this judge is shown of a conversation, for all its questions; with `window` such that they fit."""
+        whole = exhibit(conversation, self.seed, self.engine.markers)
+        if not self.window or not questions or await self._fits(whole, questions):
+            return whole
+        shown, fewest, most = whole, 2, len(whole.turns) - 1
+        while fewest <= most:
+            keep = (fewest + most) // 2
+            part = exhibit(conversation, self.seed, self.engine.markers, keep)
+            if await self._fits(part, questions):
+                shown, fewest = part, keep + 1
+            else:
+                most = keep - 1
+        return shown
+
+    async def length(self, shown: Exhibit, questions: Sequence[Question]) -> int:
+        """Tokens that the longest of the questions takes in all, with the transcript, the reasoning and the answer."""
+        longest_one = max(questions, key=lambda q: len(q.text) + len(q.guidance))
+        prompt = await self.engine.count_tokens(self.prompt(shown, longest_one), thinking=self.mode is Mode.THINK)
+        answer = max(longest([o.answer for o in q.options]) for q in questions)
+        reasoning = 0 if self.mode is Mode.DIRECT else self.draw.max_tokens
+        return prompt + reasoning + answer + (len(EVIDENCE) // 2 if self.evidence else 0)
+
+    async def _fits(self, shown: Exhibit, questions: Sequence[Question]) -> bool:
+        return await self.length(shown, questions) <= self.engine.limits.context
+
+    def prompt(self, shown: Exhibit, question: Question) -> tuple[ChatMessage, ...]:
         """Instructions, transcript, question: in this order, so that all questions share the long part as a prefix."""
-        fence = fence_for(conversation, self.seed)
-        evidence = {"fence": fence, "transcript": numbered(conversation)}
+        evidence = {"fence": shown.fence, "transcript": shown.text}
         transcript = self.prompts.judge_transcript.render(evidence)
         asked = self.question.render(
             {
@@ -52,35 +95,156 @@ class Judge:
                 "options": "\n".join(f"- {o.answer}" for o in question.options),
                 "options_line": " / ".join(o.answer for o in question.options),
                 "options_commas": ", ".join(o.answer for o in question.options),
+                "reply": REASON if self.mode is Mode.REASON else DIRECT,
             }
         )
+        if self.mode is Mode.REASON and "reply" not in self.question.placeholders:
+            asked = f"{asked}\n\n{REASON}"
         return (
             ChatMessage("system", self.prompts.judge_system.render(evidence)),
             ChatMessage("user", f"{transcript}\n\n{asked}" if transcript else asked),
         )
 
-    async def ask(self, conversation: Conversation, question: Question) -> Verdict:
+    async def ask(self, shown: Exhibit, question: Question) -> Verdict:
         """The verdict on one question; EngineDied is raised, every other failure is a state of the verdict."""
         if question.auto:
             return Verdict(question.id, State.ANSWERED, question.options[0].answer, Mode.AUTO)
+        return await _Asking(self, shown, question).verdict()
+
+
+@dataclass(slots=True)
+class _Asking:
+    """One question on its way to a verdict: the requests it takes and what they cost."""
+
+    judge: Judge
+    shown: Exhibit
+    question: Question
+    usage: Usage = NO_USAGE
+    rationale: str = ""
+
+    async def verdict(self) -> Verdict:
         try:
-            reply = await self.engine.generate(self._request(conversation, question))
+            begun = await self._reasoned()
+            reply = await self._generate(self._request(begun, pattern_of(self._options), longest(self._options)))
         except EngineDied:
             raise
-        except ContextOverflow as error:
-            return _missing(question, State.OVERFLOW, str(error))
+        except _Unfinished as error:
+            return self._missing(error.state, str(error))
         except EngineError as error:
-            return _missing(question, State.ERROR, str(error))
-        return read(question, reply)
+            return self._missing(_state_of(error), str(error))
+        answered = read(self.question, reply)
+        if answered.answer is None:
+            return self._told(answered)
+        confidence = await self._confidence(begun) if self.judge.confidence else None
+        located = self.judge.evidence and rests_on_turns(self.question, answered.answer)
+        evidence = await self._evidence(answered.answer) if located else None
+        return self._told(replace(answered, confidence=confidence, evidence=evidence))
 
-    def _request(self, conversation: Conversation, question: Question) -> Request:
-        options = [o.answer for o in question.options]
-        draw = replace(self.draw, max_tokens=longest(options))
-        sampling = draw.seeded(derive(self.seed, conversation.id, "judge", self.name, question.id))
-        return Request(self.prompt(conversation, question), sampling, pattern_of(options))
+    @property
+    def _options(self) -> list[str]:
+        return [o.answer for o in self.question.options]
+
+    async def _reasoned(self) -> tuple[int, ...]:
+        """What stands before the answer: nothing, the reasons, or the model's own thinking."""
+        match self.judge.mode:
+            case Mode.REASON:
+                return await self._reasons()
+            case Mode.THINK:
+                return await self._thought()
+            case _:
+                return ()
+
+    async def _reasons(self) -> tuple[int, ...]:
+        reply = await self._generate(replace(self._request((), None, self.judge.draw.max_tokens, "reason"), stop=CUE))
+        self.rationale = reply.text.strip()
+        if declines(self.rationale):
+            raise _Unfinished(State.REFUSED, "the judge declined to judge")
+        return (*reply.tokens, *await self.judge.engine.tokens(f"\n\n{CUE}\n"))
+
+    async def _thought(self) -> tuple[int, ...]:
+        thinking = self.judge.thinking
+        assert thinking is not None
+        budget = self.judge.draw.max_tokens
+        reply = await self._generate(replace(self._request((), None, budget, "think"), stop=thinking.end))
+        self.rationale = reply.text.strip()
+        if reply.finish is not Finish.MARK:
+            spent = f"within {budget} tokens" if reply.finish is Finish.LENGTH else "before the model stopped"
+            raise _Unfinished(State.INVALID, f"the thinking did not end {spent}")
+        return (*reply.tokens, *await self.judge.engine.tokens(f"{thinking.end}{thinking.bridge}"))
+
+    async def _confidence(self, begun: tuple[int, ...]) -> Confidence | None:
+        """None where the host of the model offers no such reading, or fails at it: the answer stands without."""
+        try:
+            request = self._request(begun, None, 1, "confidence")
+            options, usage = await option_probabilities(self.judge.engine, request, self._options)
+        except EngineDied:
+            raise
+        except EngineError:
+            return None
+        self.usage += usage
+        return Confidence(options)
+
+    async def _evidence(self, answer: str) -> tuple[int, ...] | None:
+        """None where there was no room to name turns, or what came back names none that exist."""
+        turns = self.shown.turns
+        told = f"{self.rationale}\n\n{CUE}\n{answer}" if self.judge.mode is Mode.REASON else answer
+        messages = (*self._messages, ChatMessage("assistant", told), ChatMessage("user", EVIDENCE))
+        request = self._request((), evidence_pattern(turns), longest_evidence(turns), "evidence")
+        try:
+            reply = await self._generate(replace(request, messages=messages, thinking=False))
+        except EngineDied:
+            raise
+        except EngineError:
+            return None
+        return read_evidence(reply.text, turns) if reply.finish is Finish.STOP else None
+
+    @property
+    def _messages(self) -> tuple[ChatMessage, ...]:
+        return self.judge.prompt(self.shown, self.question)
+
+    def _request(self, begun: tuple[int, ...], pattern: str | None, tokens: int, purpose: str = "") -> Request:
+        judge = self.judge
+        place = (self.shown.conversation, "judge", judge.name, self.question.id, *([purpose] if purpose else []))
+        sampling = replace(judge.draw, max_tokens=tokens).seeded(derive(judge.seed, *place))
+        return Request(self._messages, sampling, pattern, begun=begun, thinking=judge.mode is Mode.THINK)
+
+    async def _generate(self, request: Request) -> Reply:
+        reply = await self.judge.engine.generate(request)
+        self.usage += reply.usage
+        return reply
+
+    def _told(self, verdict: Verdict) -> Verdict:
+        return replace(
+            verdict,
+            mode=self.judge.mode,
+            usage=self.usage,
+            rationale=self.rationale,
+            left_out=self.shown.left_out,
+        )
+
+    def _missing(self, state: State, detail: str) -> Verdict:
+        return self._told(Verdict(self.question.id, state, None, self.judge.mode, detail=detail))
 
 
-def longest(options: list[str]) -> int:
+class _Unfinished(Exception):
+    """The reasoning gave nothing that an answer could be written behind."""
+
+    def __init__(self, state: State, detail: str) -> None:
+        super().__init__(detail)
+        self.state = state
+
+
+def _state_of(error: EngineError) -> State:
+    match error:
+        case ContextOverflow():
+            return State.OVERFLOW
+        case Refused():
+            return State.REFUSED
+        case _:
+            return State.ERROR
+
+
+def longest(options: Sequence[str]) -> int:
     """Tokens that are enough to write any of the options: no token is shorter than a byte, and one ends the answer."""
     return max(len(o.encode()) for o in options) + 1
 
@@ -88,10 +252,6 @@ def longest(options: list[str]) -> int:
 def read(question: Question, reply: Reply) -> Verdict:
     """Check what came back against the options, whatever the grammar promised."""
     if reply.finish is Finish.STOP and reply.text in {o.answer for o in question.options}:
-        return Verdict(question.id, State.ANSWERED, reply.text, Mode.DIRECT, reply.text, usage=reply.usage)
+        return Verdict(question.id, State.ANSWERED, reply.text, Mode.DIRECT, reply.text)
     fault = "the answer was cut off" if reply.finish is Finish.LENGTH else "the answer is none of the options"
-    return _missing(question, State.INVALID, fault, reply.text, reply.usage)
-
-
-def _missing(question: Question, state: State, detail: str, text: str = "", usage: Usage = NO_USAGE) -> Verdict:
-    return Verdict(question.id, state, None, Mode.DIRECT, text, detail, usage)
+    return Verdict(question.id, State.INVALID, None, Mode.DIRECT, reply.text, fault)

@@ -20,11 +20,12 @@ async def judge_conversation(
 
     Raises EngineDied; every other failure leaves a verdict without an answer and, by it, Unrated dimensions.
     """
+    shown = await judge.look(conversation, rubric.questions)
     walk = Walk.start(rubric)
     while (question := walk.question) is not None:
         verdict = known.get(question.id)
         if verdict is None:
-            verdict = await judge.ask(conversation, question)
+            verdict = await judge.ask(shown, question)
             record(len(walk.path) + 1, verdict)
         walk = walk.answer(verdict.answer)
     return walk.ratings()
