@@ -142,7 +142,7 @@ def test_the_short_simulator_prompt_stays_short() -> None:
         ("chatbot", set()),
         ("judge_system", set()),
         ("judge_transcript", {"fence", "transcript"}),
-        ("judge_question", {"question", "guidance", "options"}),
+        ("judge_question", {"question", "guidance", "options", "reply"}),
         ("judge_question_short", {"question", "options_line"}),
     ],
 )

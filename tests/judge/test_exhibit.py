@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from hypothesis import given
@@ -68,8 +69,9 @@ def test_conversations_and_runs_have_different_fences() -> None:
 
 def test_of_a_long_conversation_the_first_and_the_last_turns_can_be_shown_and_the_cut_is_marked() -> None:
     shown = exhibit(said("a", "b", "c", "d", "e", "f"), 0, keep=3)
-    assert shown.text == "[1] user: a\n\n[2] chatbot: b\n\n(turns 3 to 5 are not shown)\n\n[6] chatbot: f"
-    assert (shown.turns, shown.left_out) == ((1, 2, 6), "3 to 5")
+    assert shown.text == "[1] user: a\n\n[2] chatbot: b\n\n(left out here: turns 3 to 5)\n\n[6] chatbot: f"
+    assert (shown.turns, shown.left_out) == ((1, 2, 6), "turns 3 to 5")
+    assert exhibit(said("a", "b", "c"), 0, keep=2).left_out == "turn 2"
 
 
 @given(MESSAGES, st.integers(min_value=2, max_value=12))
@@ -77,8 +79,9 @@ def test_what_is_kept_and_what_is_left_out_are_all_turns(messages: tuple[Message
     shown = exhibit(replace(EMPTY, messages=messages), 0, keep=keep)
     assert len(shown.turns) == min(keep, len(messages))
     if shown.left_out:
-        first, last = map(int, shown.left_out.split(" to "))
-        assert sorted({*shown.turns, *range(first, last + 1)}) == list(range(1, len(messages) + 1))
+        first, *last = map(int, re.findall("[0-9]+", shown.left_out))
+        gap = range(first, max((first, *last)) + 1)
+        assert sorted((*shown.turns, *gap)) == list(range(1, len(messages) + 1))
     else:
         assert shown.turns == tuple(range(1, len(messages) + 1))
 

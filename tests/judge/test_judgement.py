@@ -33,7 +33,9 @@ class Judging:
         self.engine = FakeEngine(handler)
         self.recorded: list[tuple[int, Verdict]] = []
         draw = Draw(temperature=0.0, top_p=1.0, max_tokens=8)
-        self._judge = Judge("own", self.engine, draw, BUNDLE.prompts, BUNDLE.prompts.judge_question, 0)
+        # What stands around the answers is tested by itself (test_modes); here it would hide them.
+        bare = {"evidence": False, "confidence": False}
+        self._judge = Judge("own", self.engine, draw, BUNDLE.prompts, BUNDLE.prompts.judge_question, 0, **bare)
         self._known = known or {}
         self.ratings: tuple[DimensionRating, ...] = ()
 

@@ -94,7 +94,7 @@ async def test_reasons_come_first_and_the_answer_is_written_behind_them() -> Non
     assert begun(judging, answer).split() == ["Turn", "2", "asks.", CUE]
     assert reasons.sampling.seed != answer.sampling.seed
     assert (verdict.answer, verdict.mode, verdict.rationale) == ("Yes", Mode.REASON, "Turn 2 asks.")
-    assert verdict.usage.output == 4 and verdict.usage.prompt > 0
+    assert verdict.usage.output == 6 and verdict.usage.prompt > 0
 
 
 async def test_reasons_that_reach_their_bound_are_answered_behind_all_the_same() -> None:
@@ -243,7 +243,7 @@ async def test_without_a_window_a_transcript_that_is_too_long_is_shown_whole_and
 
 async def test_a_window_shows_as_many_first_and_last_turns_as_fit_and_says_so() -> None:
     whole = await needs(judge(Model()))
-    for less, left_out in ((0, ""), (1, "5 to 5"), (14, "4 to 6")):
+    for less, left_out in ((0, ""), (1, "turn 5"), (14, "turns 4 to 6")):
         judging = judge(Model(), room(whole - less), window=True)
         shown = await judging.look(TALK, (FINDING,))
         verdict = await judging.ask(shown, FINDING)

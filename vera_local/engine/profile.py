@@ -74,7 +74,7 @@ class Template(Part):
     think_end: str | None = Field(default=None, min_length=1)
     think_bridge: str = "\n\n"
     answer_prefix: str = ""
-    markers: tuple[str, ...] = ()
+    markers: tuple[str, ...] = Field(default=(), strict=False)
 
     @property
     def thinks(self) -> Thinking | None:

@@ -17,8 +17,8 @@ NAMES = {Speaker.PERSONA: "user", Speaker.CHATBOT: "chatbot"}
 class Exhibit:
     """What a judge is shown of a conversation.
 
-    `turns` are the numbers, from 1, of the turns in `text`; `left_out` names those that are not ("5 to 20"), or is
-    empty. `fence` is a code that nobody in the conversation could know and that does not occur in it.
+    `turns` are the numbers, from 1, of the turns in `text`; `left_out` names those that are not ("turns 5 to 20"),
+    or is empty. `fence` is a code that nobody in the conversation could know and that does not occur in it.
     """
 
     conversation: str
@@ -37,10 +37,14 @@ def exhibit(conversation: Conversation, seed: int, markers: Iterable[str] = (), 
     total = len(lines)
     keep = total if keep is None else min(keep, total)
     first, last = range(1, (keep + 1) // 2 + 1), range(total - keep // 2 + 1, total + 1)
-    left_out = "" if keep == total else f"{first.stop} to {last.start - 1}"
-    gap = [f"(turns {left_out} are not shown)"] if left_out else []
+    left_out = "" if keep == total else _span(first.stop, last.start - 1)
+    gap = [f"(left out here: {left_out})"] if left_out else []
     text = "\n\n".join((*(lines[n - 1] for n in first), *gap, *(lines[n - 1] for n in last)))
     return Exhibit(conversation.id, _fence(conversation.id, seed, text), text, (*first, *last), left_out)
+
+
+def _span(first: int, last: int) -> str:
+    return f"turn {first}" if first == last else f"turns {first} to {last}"
 
 
 def _turns(conversation: Conversation, markers: tuple[str, ...]) -> list[str]:

@@ -17,7 +17,8 @@ SIGN = "\u241b"
 COMMON = (
     r"<\|[^<>|\s][^<>|\n]{0,60}\|>",
     r"<\uff5c[^<>\uff5c\n]{1,60}\uff5c>",
-    r"</?(?:s|bos|eos|pad|unk|mask|cls|sep|think|thinking|reasoning|start_of_turn|end_of_turn|tool_call|tool_response)>",
+    r"</?(?:s|bos|eos|pad|unk|mask|cls|sep|think|thinking|reasoning|start_of_turn|end_of_turn|start_of_image|end_of_image"
+    r"|image_soft_token|tool_call|tool_response)>",
     r"</?[a-z]{2,12}:(?:think|bos|eos|tool_call)>",
     r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|THINK|gMASK|CLS|SEP|PAD|UNK|MASK)\]",
     r"<</?SYS>>",

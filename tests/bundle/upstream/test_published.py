@@ -16,7 +16,7 @@ from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.seam import Draw, Request
 from vera_local.judge import Judge
-from vera_local.judge.transcript import fence_for, numbered
+from vera_local.judge.exhibit import exhibit
 from vera_local.simulate import Simulator
 
 pytestmark = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published bundle is not in ../shared")
@@ -122,10 +122,10 @@ def test_the_judge_gets_their_layout_with_the_transcript_in_the_system_prompt(bu
     prompts = bundle.prompts
     judge = Judge("j", FakeEngine(lambda _: "Yes"), DRAW, prompts, prompts.judge_question, 0)
     asked = bundle.rubric.by_id["10"]
-    system, user = judge.prompt(TALK, asked)
+    system, user = judge.prompt(exhibit(TALK, 0), asked)
     before, after = (PUBLISHED / "rubric_prompt_beginning.txt").read_text(encoding="utf-8").split("{conversation}")
     assert system.content.startswith(before) and system.content.endswith(after)
-    fence, transcript = fence_for(TALK, 0), numbered(TALK)
+    fence, transcript = exhibit(TALK, 0).fence, exhibit(TALK, 0).text
     inside = system.content.removeprefix(before).removesuffix(after)
     assert inside == f"----- {fence} begins -----\n{transcript}\n----- {fence} ends -----"
     form = (PUBLISHED / "question_prompt.txt").read_text(encoding="utf-8")
