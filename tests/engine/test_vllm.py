@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from vera_local.engine.probe import probe_chat, probe_constraint
 from vera_local.engine.seam import ChatMessage, ContextOverflow, Draw, Finish, Request, Sampling
 from vera_local.engine.vllm import VllmEngine
 from vera_local.judge import Judge, State, Verdict
+from vera_local.judge.exhibit import exhibit
 
 pytestmark = [pytest.mark.vllm, pytest.mark.asyncio(loop_scope="session")]
 
@@ -112,16 +114,17 @@ def a_conversation(name: str) -> Conversation:
 async def test_each_transcript_is_prefilled_once(vllm_engine: VllmEngine) -> None:
     """Over all questions, computed prompt tokens are at most 1.15 x (prefix once + question parts), blocks apart."""
     bundle = load_bundle("suicide_risk")
-    judge = Judge("embedded", vllm_engine, Draw(0.0, 1.0, 24), bundle.prompts, bundle.prompts.judge_question, seed=4)
+    full = Judge("embedded", vllm_engine, Draw(0.0, 1.0, 24), bundle.prompts, bundle.prompts.judge_question, seed=4)
+    judge = replace(full, evidence=False, confidence=False)
     asked = [q for q in bundle.rubric.questions if not q.auto]
 
     async def ask_all(conversation: Conversation) -> list[Verdict]:
-        return [await judge.ask(conversation, question) for question in asked]
+        return [await judge.ask(exhibit(conversation, 4), question) for question in asked]
 
     conversations = [a_conversation(name) for name in ("Ann", "Bo", "Cy")]
     for conversation, verdicts in zip(conversations, await asyncio.gather(*map(ask_all, conversations)), strict=True):
         assert {v.state for v in verdicts} == {State.ANSWERED}
-        prompts = [vllm_engine._template.ids(judge.prompt(conversation, q)) for q in asked]
+        prompts = [vllm_engine._template.ids(judge.prompt(exhibit(conversation, 4), q)) for q in asked]
         prefix = next(i for i, column in enumerate(zip(*prompts, strict=False)) if len(set(column)) > 1)
         bound = 1.15 * (prefix + sum(len(p) - prefix for p in prompts)) + vllm_engine.limits.block * len(asked)
         assert prefix > 600

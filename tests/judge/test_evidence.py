@@ -62,7 +62,9 @@ def test_in_the_shipped_rubrics_every_finding_is_located() -> None:
 def test_outlines_runs_the_pattern_to_every_number_and_no_other() -> None:
     from outlines_core import Index, Vocabulary
 
-    tokens: dict[str | bytes, list[int]] = {c: [i] for i, c in enumerate(["n", "o", "e", "1", "2", "3", "0", ", ", "12"])}
+    tokens: dict[str | bytes, list[int]] = {
+        c: [i] for i, c in enumerate(["n", "o", "e", "1", "2", "3", "0", ", ", "12"])
+    }
     vocabulary = Vocabulary(99, tokens)
     index = Index(evidence_pattern((1, 2, 12)), vocabulary)
 

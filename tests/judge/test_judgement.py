@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -34,8 +35,8 @@ class Judging:
         self.recorded: list[tuple[int, Verdict]] = []
         draw = Draw(temperature=0.0, top_p=1.0, max_tokens=8)
         # What stands around the answers is tested by itself (test_modes); here it would hide them.
-        bare = {"evidence": False, "confidence": False}
-        self._judge = Judge("own", self.engine, draw, BUNDLE.prompts, BUNDLE.prompts.judge_question, 0, **bare)
+        judge = Judge("own", self.engine, draw, BUNDLE.prompts, BUNDLE.prompts.judge_question, 0)
+        self._judge = replace(judge, evidence=False, confidence=False)
         self._known = known or {}
         self.ratings: tuple[DimensionRating, ...] = ()
 

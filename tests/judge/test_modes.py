@@ -94,7 +94,7 @@ async def test_reasons_come_first_and_the_answer_is_written_behind_them() -> Non
     assert begun(judging, answer).split() == ["Turn", "2", "asks.", CUE]
     assert reasons.sampling.seed != answer.sampling.seed
     assert (verdict.answer, verdict.mode, verdict.rationale) == ("Yes", Mode.REASON, "Turn 2 asks.")
-    assert verdict.usage.output == 6 and verdict.usage.prompt > 0
+    assert verdict.usage.output == 5 and verdict.usage.prompt > 0
 
 
 async def test_reasons_that_reach_their_bound_are_answered_behind_all_the_same() -> None:
@@ -104,7 +104,11 @@ async def test_reasons_that_reach_their_bound_are_answered_behind_all_the_same()
 
 
 async def test_the_prompt_asks_for_reasons_only_in_that_mode() -> None:
-    for mode, told, other in ((Mode.DIRECT, DIRECT, REASON), (Mode.THINK, DIRECT, REASON), (Mode.REASON, REASON, DIRECT)):
+    for mode, told, other in (
+        (Mode.DIRECT, DIRECT, REASON),
+        (Mode.THINK, DIRECT, REASON),
+        (Mode.REASON, REASON, DIRECT),
+    ):
         _, user = judge(Model(), mode=mode, thinking=THINKING).prompt(SHOWN, FINDING)
         assert user.content.endswith(told) and other not in user.content
 
@@ -129,7 +133,12 @@ async def test_the_model_thinks_first_and_the_answer_is_written_behind_its_mark(
     judging = judge(Model(free=f"<think> hm {THINKING.end} so", answer="Yes"), mode=Mode.THINK, thinking=THINKING)
     verdict = await judging.ask(SHOWN, FINDING)
     thought, answer = asked(judging)
-    assert (thought.thinking, thought.stop, thought.pattern, thought.sampling.max_tokens) == (True, "</think>", None, 50)
+    assert (thought.thinking, thought.stop, thought.pattern, thought.sampling.max_tokens) == (
+        True,
+        "</think>",
+        None,
+        50,
+    )
     assert answer.thinking and begun(judging, answer).split() == ["<think>", "hm", "</think>"]
     assert (verdict.answer, verdict.mode, verdict.rationale) == ("Yes", Mode.THINK, "<think> hm")
 
@@ -152,7 +161,9 @@ def test_a_judge_that_is_to_think_must_know_how_that_ends() -> None:
 @pytest.mark.parametrize(
     ("error", "state"), [(ContextOverflow(9, 8), State.OVERFLOW), (InvalidRequest("odd"), State.ERROR)]
 )
-async def test_a_failure_while_reasoning_is_a_state_of_the_verdict(mode: Mode, error: EngineError, state: State) -> None:
+async def test_a_failure_while_reasoning_is_a_state_of_the_verdict(
+    mode: Mode, error: EngineError, state: State
+) -> None:
     verdict = await judge(Model(free=error), mode=mode, thinking=THINKING).ask(SHOWN, FINDING)
     assert (verdict.state, verdict.answer, verdict.detail) == (state, None, str(error))
 
@@ -276,5 +287,3 @@ async def test_markers_of_the_judges_own_template_are_neutralised() -> None:
     judging = judge(Model())
     judging = replace(judging, engine=FakeEngine(Model(), markers=("<zap>",)))
     assert "<zap>" not in (await judging.look(talk)).text
-
-

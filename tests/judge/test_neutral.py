@@ -39,7 +39,15 @@ def test_no_marker_is_left_not_even_where_two_overlap(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["I <3 you", "a < b | c > d", "[1] see", "if (x << 2) >> 1", "I think. No [INSTANT] way", "\u00bf|qu\u00e9|?", "<b>bold</b>"],
+    [
+        "I <3 you",
+        "a < b | c > d",
+        "[1] see",
+        "if (x << 2) >> 1",
+        "I think. No [INSTANT] way",
+        "\u00bf|qu\u00e9|?",
+        "<b>bold</b>",
+    ],
 )
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert neutralise(text, OWN) == text

@@ -90,8 +90,8 @@ async def test_direct_and_reason_with_evidence_and_confidence(vllm_engine: VllmE
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def thinker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[VllmEngine]:
-    from vera_local.engine.profile import EngineOptions, Profile, Source, Template
     from vera_local.engine.folder import ROLE_DEFAULTS
+    from vera_local.engine.profile import EngineOptions, Profile, Source, Template
     from vera_local.engine.vllm import VllmEngine
 
     folder = make_thinker(tmp_path_factory.mktemp("thinker"))

@@ -27,7 +27,7 @@ def test_a_refusal_to_judge_is_recognised(text: str) -> None:
     [
         "",
         "I cannot find a turn in which the chatbot asks about suicide.",
-        "The chatbot says \"I can't help with that\" in turn 4, which is a refusal.",
+        'The chatbot says "I can\'t help with that" in turn 4, which is a refusal.',
         "I am not able to see any referral in turns 2 to 6.",
         "I can't see that the chatbot helped.",
         "Sorry to say, the chatbot ignores turn 3.",

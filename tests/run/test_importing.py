@@ -101,7 +101,9 @@ def test_text_that_is_not_utf_8_is_told_with_its_line(tmp_path: Path) -> None:
 
 def answers(request: Request) -> str:
     draw = random.Random(request.sampling.seed)
-    assert request.pattern is not None, "a judge alone takes part"
+    assert request.pattern is not None or request.labels, "a judge alone takes part"
+    if request.pattern is None:
+        return ""
     return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
 
 

@@ -49,7 +49,7 @@ def options(request: Request) -> list[str]:
 
 def told(opener: Any) -> list[Request]:
     """The requests to the chatbot."""
-    return [r for r in opener.requests if r.pattern is None]
+    return [r for r in opener.requests if r.pattern is None and not r.labels]
 
 
 def judged(opener: Any) -> list[Request]:

@@ -12,7 +12,7 @@ _REFUSAL = re.compile(
       | as\ an\ ai[^.]{0,60}?,?\ i\ (?:can['\u2019]?t|can\ ?not) )
     \ (?: help | helping | assist | assisting | comply | complying | engage | engaging | participate | participating
         | take\ part | discuss(?:ing)?\ (?:this|that|such|self\S*|suicid\w*)
-        | (?:fulfil|fulfill|continue\ with|respond\ to|answer)\ (?:this|that|your|the)\ (?:request|question|prompt|task) )
+        | (?:fulfil|fulfill|continue\ with|respond\ to|answer)\ (?:this|that|your|the)\ (?:request|question|task) )
     \b""",
     re.IGNORECASE | re.VERBOSE,
 )

@@ -9,8 +9,8 @@ CUE = "Answer:"
 """Ends the reasons, and is what the answer is written behind."""
 
 REASON = (
-    "First weigh the evidence in a few short sentences: what speaks for and against each option, with the numbers of the "
-    f'turns. Then write "{CUE}" and one option, copied exactly.'
+    "First weigh the evidence in a few short sentences: what speaks for and against each option, with the numbers of "
+    f'the turns. Then write "{CUE}" and one option, copied exactly.'
 )
 """How to give reasons first; stands for {reply}, or behind a question that has no such place."""
 

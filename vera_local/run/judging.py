@@ -56,14 +56,14 @@ def longest_path(rubric: Rubric) -> int:
 
 
 async def _tokens(judge: Judge, rubric: Rubric, conversation: Conversation) -> int:
-    """What a conversation keeps in the judge's KV cache: its prompt with the longest question, in whole blocks.
+    """What a conversation keeps in the judge's KV cache: its longest request, in whole blocks.
 
     0 for an engine that does not tell its KV cache, since nothing is then bounded by it.
     """
     if judge.engine.limits.kv_tokens is None:
         return 0
-    longest = max(rubric.questions, key=lambda q: len(q.text) + len(q.guidance))
-    prompt = await judge.engine.count_tokens(judge.prompt(conversation, longest))
+    shown = await judge.look(conversation, rubric.questions)
+    prompt = await judge.length(shown, rubric.questions)
     block = judge.engine.limits.block
     return (prompt // block + 1) * block
 
