@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vera_local.cli import agree as agree_command
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
 from vera_local.cli import transcripts as transcript_commands
@@ -31,6 +32,7 @@ app.add_typer(rubric_app, name="rubric")
 app.add_typer(personas_app, name="personas")
 
 app.add_typer(transcript_commands.app)
+app.add_typer(agree_command.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]

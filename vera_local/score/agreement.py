@@ -15,8 +15,8 @@ Krippendorff's alpha-reliability". Gwet 2008: AC1; Gwet 2014, "Handbook of inter
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -35,6 +35,7 @@ from vera_local.score.intervals import (
 )
 
 Codes = NDArray[np.int_]
+Places = NDArray[np.intp]
 Disagreements = tuple[Floats, Floats]
 """Observed and expected by chance, each times n: (..., strata)."""
 
@@ -58,8 +59,42 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the bootstrap draws: how often, from which seed, for which level of confidence (0 to 1)."""
+
+    draws: int = DRAWS
+    seed: int = 0
+    level: float = LEVEL
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Ratings by unit. `codes` (units, raters); `stratum` and `cluster` (units,), numbered from 0.
+
+    Chance may be taken within each stratum (a dimension); a cluster (an item) is drawn as a whole.
+    """
+
+    codes: Codes
+    stratum: Places
+    cluster: Places
+
+    @classmethod
+    def alone(cls, codes: Codes) -> Units:
+        """One stratum, and each unit drawn by itself."""
+        return cls(codes, np.zeros(len(codes), np.intp), np.arange(len(codes)))
+
+    def rated(self, codes: Codes) -> Units:
+        """The same units with other ratings."""
+        return replace(self, codes=codes)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Units:
+        """The units that `chosen` (units,) says."""
+        return Units(self.codes[chosen], self.stratum[chosen], self.cluster[chosen])
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
-    """A coefficient: `n` units say something to it; 1 is perfect agreement, 0 what chance gives (percent: none)."""
+    """A coefficient: `n` units say something to it; 1 is perfect agreement, 0 (but for percent) what chance gives."""
 
     n: int
     value: float | Undefined
@@ -67,54 +102,58 @@ class Estimate:
 
 
 def estimate(
+    statistic: Statistic, units: Units, categories: int, *, within: bool = False, sampling: Sampling | None = None
+) -> Estimate:
+    """The coefficient of all units together with its bootstrap interval; `within`: chance is taken within strata."""
+    return estimate_mean(statistic, [units], categories, within=within, sampling=sampling)
+
+
+def estimate_mean(
     statistic: Statistic,
-    codes: Codes,
+    comparisons: Sequence[Units],
     categories: int,
     *,
-    strata: NDArray[np.intp] | None = None,
-    clusters: NDArray[np.intp] | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    level: float = LEVEL,
+    within: bool = False,
+    sampling: Sampling | None = None,
 ) -> Estimate:
-    """The coefficient with its bootstrap interval.
+    """The mean of the coefficients of several ratings of the same units; undefined where one of them is.
 
-    `strata` (units,): take chance within each of them; without: within all units together. `clusters` (units,): the
-    items that are drawn as wholes; without: each unit is drawn by itself. Both are numbered from 0.
+    The comparisons differ in `codes` alone. `n` is the least of theirs.
     """
-    added = statistic.per_unit(codes, categories)
-    telling = np.flatnonzero(added.any(axis=(1, 2)))
-    reason = statistic.unfit(codes) or _unable(statistic, added)
-    if reason is not None:
-        return Estimate(_pairs(added), Undefined(reason), Undefined(reason))
-    stratum = np.zeros(len(codes), np.intp) if strata is None else strata
-    cluster = np.unique((np.arange(len(codes)) if clusters is None else clusters)[telling], return_inverse=True)[1]
-    sums = _by_cluster_and_stratum(added[telling], cluster, stratum[telling])
-    value = float(_coefficient(statistic, sums.sum(axis=0)))
+    added = [statistic.per_unit(units.codes, categories) for units in comparisons]
+    n = min(_meetings(its) for its in added)
+    reasons = [statistic.unfit(u.codes) or _unable(statistic, its) for u, its in zip(comparisons, added, strict=True)]
+    if reason := next(filter(None, reasons), None):
+        return Estimate(n, Undefined(reason), Undefined(reason))
+    stratum = comparisons[0].stratum if within else np.zeros_like(comparisons[0].stratum)
+    sums = _sums(np.stack(added, axis=1), comparisons[0].cluster, stratum)
+    value = float(_coefficients(statistic, sums.sum(axis=0)).mean())
     if np.isnan(value):
-        return Estimate(_pairs(added), *(Undefined("no disagreement is possible by chance"),) * 2)
+        return Estimate(n, *[Undefined("chance alone agrees perfectly")] * 2)
+    return Estimate(n, value, _interval(statistic, sums, sampling or Sampling()))
+
+
+def _interval(statistic: Statistic, sums: Floats, sampling: Sampling) -> Interval | Undefined:
     if len(sums) < 2:
-        return Estimate(_pairs(added), value, Undefined("an interval needs two items or more"))
-    drawn = _coefficient(statistic, resampled_sums(sums, draws, seed))
-    return Estimate(_pairs(added), value, percentile_interval(drawn, level))
+        return Undefined("an interval needs two items or more")
+    drawn = resampled_sums(sums, sampling.draws, sampling.seed)
+    return percentile_interval(_coefficients(statistic, drawn).mean(axis=-1), sampling.level)
 
 
-def value_of(statistic: Statistic, codes: Codes, categories: int, strata: NDArray[np.intp] | None = None) -> float:
-    """The coefficient alone; raises ValueError, with the reason, where it is undefined."""
-    found = estimate(statistic, codes, categories, strata=strata, draws=0).value
-    if isinstance(found, Undefined):
-        raise ValueError(found.reason)
-    return found
+def _sums(added: Floats, cluster: Places, stratum: Places) -> Floats:
+    """What units (units, comparisons, ...) add, by cluster: (clusters, comparisons, strata, ...).
 
-
-def _by_cluster_and_stratum(added: Floats, cluster: NDArray[np.intp], stratum: NDArray[np.intp]) -> Floats:
-    clusters, strata = int(cluster.max()) + 1, int(stratum.max()) + 1
-    sums = cluster_sums(added, cluster * strata + stratum, clusters * strata)
-    shaped: Floats = sums.reshape(clusters, strata, *added.shape[1:])
+    Clusters that say nothing are left out, lest draws are spent on them.
+    """
+    telling = added.any(axis=tuple(range(1, added.ndim)))
+    clusters, place = np.unique(cluster[telling], return_inverse=True)
+    strata = int(stratum.max()) + 1
+    sums = cluster_sums(added[telling], place * strata + stratum[telling], len(clusters) * strata)
+    shaped: Floats = sums.reshape(len(clusters), strata, *added.shape[1:]).swapaxes(1, 2)
     return shaped
 
 
-def _coefficient(statistic: Statistic, sums: Floats) -> Floats:
+def _coefficients(statistic: Statistic, sums: Floats) -> Floats:
     """1 - D_o / D_e over the strata: sums (..., strata, categories, k) -> (...); nan where D_e is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         observed, expected = (np.nansum(part, axis=-1) for part in statistic.disagreements(sums))
@@ -122,20 +161,21 @@ def _coefficient(statistic: Statistic, sums: Floats) -> Floats:
     return value
 
 
-def _pairs(added: Floats) -> int:
-    """Units in which at least two ratings meet."""
-    categories = added.shape[1]
-    return int(added[:, :, :categories].any(axis=(1, 2)).sum())
+def _pairs(added: Floats) -> Floats:
+    """Without the ratings that `shares` puts beside the pairs."""
+    return added[..., : added.shape[-2]]
+
+
+def _meetings(added: Floats) -> int:
+    """Units in which two ratings meet, or more."""
+    return int(_pairs(added).any(axis=(1, 2)).sum())
 
 
 def _unable(statistic: Statistic, added: Floats) -> str | None:
-    square = added[:, :, : added.shape[1]]
-    paired = square.any(axis=(1, 2))
-    if not paired.any():
-        return "no item was rated by two raters"
-    if paired.sum() < 2:
-        return "only one item was rated by two raters"
-    used = square.any(axis=(0, 2)) | square.any(axis=(0, 1))
+    pairs, n = _pairs(added), _meetings(added)
+    if n < 2:
+        return "only one item was rated by two raters" if n else "no item was rated by two raters"
+    used = pairs.any(axis=(0, 2)) | pairs.any(axis=(0, 1))
     if used.sum() < 2 and statistic is not PERCENT:
         return "only one category was used"
     return None
@@ -158,7 +198,8 @@ def confusion(codes: Codes, categories: int) -> Floats:
     if codes.shape[1] != 2:
         raise ValueError(f"this compares two raters, not {codes.shape[1]}")
     first, second = (tally(codes[:, [rater]], categories) for rater in (0, 1))
-    return first[:, :, None] * second[:, None, :]
+    both: Floats = first[:, :, None] * second[:, None, :]
+    return both
 
 
 def _ordered_pairs(counts: Floats) -> Floats:
@@ -170,7 +211,8 @@ def _ordered_pairs(counts: Floats) -> Floats:
 def coincidences(codes: Codes, categories: int) -> Floats:
     """Krippendorff's coincidences: a unit of m >= 2 ratings adds its ordered pairs over m - 1."""
     counts = tally(codes, categories)
-    return _ordered_pairs(counts) / np.maximum(counts.sum(axis=1) - 1, 1)[:, None, None]
+    added: Floats = _ordered_pairs(counts) / np.maximum(counts.sum(axis=1) - 1, 1)[:, None, None]
+    return added
 
 
 def shares(codes: Codes, categories: int) -> Floats:

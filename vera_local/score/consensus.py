@@ -5,20 +5,11 @@ Codes are those of `agreement`: (units, raters), MISSING where there is no ratin
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from vera_local.score.agreement import MISSING, Codes, tally
 from vera_local.score.intervals import Floats
-
-
-class Share(NamedTuple):
-    """`successes` of `n` cases."""
-
-    successes: float
-    n: float
 
 
 def majority(codes: Codes, categories: int) -> Codes:
@@ -58,14 +49,3 @@ def _counts(reference: Codes, cells: NDArray[np.intp], categories: int) -> Float
     counts = np.zeros((int(cells.max(initial=-1)) + 1, categories))
     np.add.at(counts, cells, tally(reference[:, None], categories))
     return counts
-
-
-def sensitivity(confused: Floats, category: int) -> Share:
-    """Of the cases that the reference (rows) gives the category, those that the rater (columns) does, too."""
-    return Share(confused[category, category], confused[category].sum())
-
-
-def specificity(confused: Floats, category: int) -> Share:
-    """Of the cases that the reference (rows) denies the category, those that the rater (columns) does, too."""
-    others = confused.sum() - confused[category].sum()
-    return Share(others - confused[:, category].sum() + confused[category, category], others)

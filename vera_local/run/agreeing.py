@@ -1,0 +1,179 @@
+"""Ratings from a table and from runs, brought together and compared. Knows no way to show what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from vera_local.errors import UserError
+from vera_local.run.labels_file import Cleaning, Layout, Table, must_be_known, read_labels
+from vera_local.run.rated_runs import CLUSTERS, RatedRuns, read_runs
+from vera_local.score.agreement import MISSING, Sampling
+from vera_local.score.labels import Labels, Rated, Words, gather
+from vera_local.score.raters import Question, Report, examine
+
+JURY = "jury"
+"""What the judges of a run together are called; their majority is no further opinion."""
+MAJORITY = "majority"
+"""The reference that is no single rater."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks. `labels` and `runs`: where ratings are; one of them at least.
+
+    `scale`: the ordered words of a table, `off_scale` those apart from it; the runs' bundle says them for both.
+    `raters`, `majority_of`: names or patterns of them (`gpt*`); none: all. `reference`: a rater or `majority`.
+    """
+
+    labels: Path | None
+    runs: tuple[Path, ...]
+    layout: Layout
+    cleaning: Cleaning
+    scale: tuple[str, ...] = ()
+    off_scale: tuple[str, ...] = ()
+    raters: tuple[str, ...] = ()
+    reference: str | None = None
+    majority_of: tuple[str, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What was compared, how, and what was found; `notes` tell what a reader must know of the input."""
+
+    labels: Labels
+    question: Question
+    sampling: Sampling
+    report: Report
+    notes: tuple[str, ...]
+
+
+def agree(asked: Asked) -> Agreed:
+    """Read, compare and report; raises UserError for input that cannot be understood or gives nothing to compare."""
+    labels, people, notes = _gather(asked)
+    question = _question(asked, labels, people)
+    _must_overlap(labels, question)
+    blind = question.reference and labels.chatbots is None
+    hint = "The baseline that knows the chatbot needs its column: name it with --chatbot."
+    report = examine(labels, question, asked.sampling)
+    return Agreed(labels, question, asked.sampling, report, (*notes, *([hint] if blind else [])))
+
+
+def _gather(asked: Asked) -> tuple[Labels, tuple[str, ...], tuple[str, ...]]:
+    """The ratings, the raters of the table (none without one), and notes."""
+    table = None if asked.labels is None else read_labels(asked.labels, asked.layout, asked.cleaning)
+    if not asked.runs:
+        if table is None:
+            raise UserError("Name runs, or a table of ratings with --labels; see vera-local agree --help")
+        return _from_table(asked, table), (), table.notes
+    runs = read_runs(asked.runs, (asked.layout.cluster or CLUSTERS)[0])
+    if table is None:
+        return gather(runs.rows, runs.words, clusters=runs.clusters, chatbots=runs.chatbots), (), runs.notes
+    return _from_both(asked, table, runs)
+
+
+def _from_table(asked: Asked, table: Table) -> Labels:
+    words = Words(asked.scale, asked.off_scale) if asked.scale else Words((), _words(table.rows))
+    _must_be_words(table.rows, words, asked.cleaning.missing)
+    return gather(table.rows, words, clusters=table.clusters, chatbots=table.chatbots)
+
+
+def _words(rows: Iterable[Rated]) -> tuple[str, ...]:
+    """The words that occur, numbers by their size."""
+    found = {row.rating for row in rows}
+    numbers = all(word.removeprefix("-").isdecimal() for word in found)
+    return tuple(sorted(found, key=int) if numbers else sorted(found))
+
+
+def _must_be_words(rows: Iterable[Rated], words: Words, missing: Iterable[str]) -> None:
+    for row in rows:
+        must_be_known([row.rating], (*words.all, *sorted(missing)), row.place, "rating")
+
+
+def _from_both(asked: Asked, table: Table, runs: RatedRuns) -> tuple[Labels, tuple[str, ...], tuple[str, ...]]:
+    """Joined on the conversation; what a table says of an item counts where no run knows it."""
+    must_be_known({row.dimension for row in table.rows}, runs.dimensions, f"{asked.labels}: --map it", "dimension")
+    _must_be_words(table.rows, runs.words, asked.cleaning.missing)
+    people, judges = ({row.rater: None for row in rows} for rows in (table.rows, runs.rows))
+    if both := people.keys() & judges.keys():
+        raise UserError(f"{asked.labels}: rater '{min(both)}' has the name of a judge of the runs; rename one of them")
+    items = _joined(table, runs)
+    found = sum(item in runs.clusters for item in items.values())
+    if not found:
+        raise UserError(
+            f"{asked.labels}: none of its items (such as '{next(iter(items), '')}') is a conversation of the runs "
+            f"(such as '{next(iter(runs.clusters))}'); see --item"
+        )
+    rows = [row._replace(item=items[row.item]) for row in table.rows]
+    labels = gather(
+        [*rows, *runs.rows], runs.words,
+        clusters=_renamed(table.clusters, items) | runs.clusters,
+        chatbots=_renamed(table.chatbots or dict.fromkeys(items, ""), items) | runs.chatbots,
+    )  # fmt: skip
+    known = labels.chatbots is not None and all(labels.chatbots)
+    note = f"{found} of {len(items)} items of {asked.labels} are conversations of the runs."
+    return labels if known else replace(labels, chatbots=None), tuple(people), (*table.notes, *runs.notes, note)
+
+
+def _joined(table: Table, runs: RatedRuns) -> dict[str, str]:
+    """Item of the table -> the run's: a conversation of that id, or the only one whose id goes on with _ behind it."""
+    heads: dict[str, list[str]] = {}
+    for id, item in runs.names.items():
+        heads.setdefault(id.partition("_")[0], []).append(item)
+    by_head = {head: items[0] for head, items in heads.items() if len(items) == 1}
+    return {item: runs.names.get(item) or by_head.get(item, item) for item in table.clusters}
+
+
+def _renamed(facts: Mapping[str, str], items: Mapping[str, str]) -> dict[str, str]:
+    return {items[item]: fact for item, fact in facts.items()}
+
+
+def _question(asked: Asked, labels: Labels, people: tuple[str, ...]) -> Question:
+    chosen = _matching(asked.raters, labels.raters, "--raters") or labels.raters
+    reference = _reference(asked, labels, people)
+    everyone = tuple(dict.fromkeys((*chosen, *reference)))
+    if len(everyone) < 2:
+        raise UserError(f"Only one rater ('{everyone[0]}') is there to compare; name two or more")
+    judged = tuple(rater for rater in chosen if rater not in reference)
+    return Question(_panels(everyone, reference, people), reference, judged)
+
+
+def _reference(asked: Asked, labels: Labels, people: tuple[str, ...]) -> tuple[str, ...]:
+    """The rater or raters that are right by definition; people beside judges are, where nothing else is said."""
+    members = _matching(asked.majority_of, labels.raters, "--majority-of")
+    match asked.reference:
+        case None:
+            return members or people
+        case rater if rater == MAJORITY:
+            return members or people or labels.raters
+        case rater:
+            must_be_known([rater], labels.raters, "--reference", "rater")
+            return (rater,)
+
+
+def _matching(patterns: Sequence[str], names: Sequence[str], option: str) -> tuple[str, ...]:
+    """The names that any pattern fits; UserError for a pattern that fits none."""
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            must_be_known([pattern], names, option, "rater")
+    return tuple(name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns))
+
+
+def _panels(everyone: Sequence[str], reference: Sequence[str], people: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Those who are compared among themselves: a single reference and the jury, which its judges are, with nobody."""
+    left = [rater for rater in everyone if (rater,) != tuple(reference) and rater != JURY]
+    first = people or (reference if 1 < len(reference) < len(left) else ())
+    one, other = ("people", "judges") if people else ("raters of the majority", "other raters" if first else "raters")
+    panels = {one: tuple(r for r in left if r in first), other: tuple(r for r in left if r not in first)}
+    return {name: raters for name, raters in panels.items() if raters}
+
+
+def _must_overlap(labels: Labels, question: Question) -> None:
+    """UserError where no two of the raters have rated the same item in the same dimension."""
+    raters = dict.fromkeys((*question.reference, *(r for panel in question.panels.values() for r in panel)))
+    codes = labels.of(tuple(raters)).codes
+    if not ((codes != MISSING).sum(axis=2) > 1).any():
+        raise UserError(f"No item was rated by two of the raters ({', '.join(raters)}); see --item and --rater")

@@ -1,0 +1,59 @@
+"""How often a rater finds a category that the reference has, and how often it leaves out one that it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vera_local.score.agreement import Places, Sampling
+from vera_local.score.intervals import Floats, Interval, Undefined, cluster_bootstrap, cluster_sums, wilson
+
+SENSITIVITY = "sensitivity"
+SPECIFICITY = "specificity"
+
+
+class Rate(NamedTuple):
+    """A share of `n` cases. Sensitivity: those that the reference gives the word; specificity: those it does not."""
+
+    word: str
+    name: str
+    n: int
+    value: float | Undefined
+    interval: Interval | Undefined
+
+
+def rates(confused: Floats, clusters: Places, words: Sequence[str], sampling: Sampling) -> Iterator[Rate]:
+    """Sensitivity and specificity of every word.
+
+    `confused` (units, words, words): one at (reference, rater) of each unit that both rated; `clusters` (units,).
+    """
+    rated = confused.any(axis=(1, 2))
+    for code, word in enumerate(words):
+        reference, rater = confused.sum(axis=2)[:, code], confused.sum(axis=1)[:, code]
+        both = confused[:, code, code]
+        found = np.column_stack([both, reference])
+        spared = np.column_stack([rated - reference - rater + both, rated - reference])
+        yield _rate(word, SENSITIVITY, found, clusters, sampling)
+        yield _rate(word, SPECIFICITY, spared, clusters, sampling)
+
+
+def _rate(word: str, name: str, counts: Floats, clusters: Places, sampling: Sampling) -> Rate:
+    """`counts` (units, 2): successes, cases. Wilson's interval where no cluster has two cases, else the bootstrap."""
+    successes, n = counts.sum(axis=0)
+    if n == 0:
+        none = "the reference never gives it" if name == SENSITIVITY else "the reference gives nothing else"
+        return Rate(word, name, 0, Undefined(none), Undefined(none))
+    cases = counts[:, 1] > 0
+    number, place = np.unique(clusters[cases], return_inverse=True)
+    if len(number) == cases.sum():
+        return Rate(word, name, int(n), successes / n, wilson(successes, n, sampling.level))
+    sums = cluster_sums(counts[cases], place, len(number))
+    interval = cluster_bootstrap(sums, _share, sampling.draws, sampling.seed, sampling.level)
+    return Rate(word, name, int(n), successes / n, interval)
+
+
+def _share(sums: Floats) -> Floats:
+    share: Floats = sums[:, 0] / sums[:, 1]
+    return share
