@@ -1,4 +1,4 @@
-"""The embedded model on the real vLLM engine, started once for all tests that need it."""
+"""Models for tests: the embedded one on the real vLLM engine, started once, and a tiny random one."""
 
 from __future__ import annotations
 
@@ -27,3 +27,11 @@ async def vllm_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
     engine = VllmEngine.open(profile, locate(profile), log)
     yield engine
     await engine.aclose()
+
+
+@pytest.fixture(scope="session")
+def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny random chat model with a thinking switch."""
+    from tests.tiny import make_tiny_model
+
+    return make_tiny_model(tmp_path_factory.mktemp("tiny"))

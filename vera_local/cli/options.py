@@ -12,4 +12,8 @@ EndSemantics = Annotated[
     str | None,
     typer.Option(metavar="fixed|legacy", help="Official bundles: whether END keeps the findings of a finished rubric."),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(metavar="vllm|transformers", help="What hosts models on this machine; vllm unless told otherwise."),
+]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]

@@ -151,7 +151,10 @@ def _start(profile: Profile, folder: Path, log: Path, memory_share: float | None
         from vllm.platforms import current_platform
         from vllm.v1.engine.async_llm import AsyncLLM
     except ImportError as error:
-        raise UserError(f"vLLM cannot be imported ({error}); install it with scripts/setup.sh") from error
+        raise UserError(
+            f"vLLM cannot be imported ({error}); install it with scripts/setup.sh, or use --engine transformers, which "
+            "is slower and runs anywhere"
+        ) from error
     arguments = _arguments(profile, folder, memory_share, on_cpu=current_platform.is_cpu())
     try:
         return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))

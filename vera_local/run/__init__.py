@@ -1,6 +1,6 @@
 """One run on disk: config, manifest, store, scheduling, resume, progress. Knows no way to show a result."""
 
-from vera_local.run.config import EMBEDDED, RunConfig, load_config
+from vera_local.run.config import EMBEDDED, EngineName, RunConfig, load_config
 from vera_local.run.evaluate import Outcome, judge_run, run, score_run
 from vera_local.run.host import Opener, Opening, key_of, opener
 from vera_local.run.plan import Plan, Player, make_plan
@@ -8,6 +8,7 @@ from vera_local.run.progress import Watcher
 
 __all__ = [
     "EMBEDDED",
+    "EngineName",
     "Opener",
     "Opening",
     "Outcome",

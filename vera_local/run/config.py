@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -14,6 +14,9 @@ from vera_local.errors import UserError
 
 EMBEDDED = "smollm2-135m-instruct"
 """The model that plays a role nobody was named for: it is on every machine, and it shows the machinery only."""
+
+EngineName = Literal["vllm", "transformers"]
+"""What hosts models in-process."""
 
 
 def _role_table(value: Any) -> Any:
@@ -63,7 +66,8 @@ class RoleConfig(BaseModel):
     """Who plays a role, and what differs from the model's profile.
 
     `model`: a profile's name, a .toml profile or a model folder. `url`: base URL of an OpenAI-compatible server that
-    serves `model`; without it vLLM hosts the model in-process. `key_env`: environment variable with the server's key.
+    serves `model`; without it the run's engine hosts the model in-process. `key_env`: environment variable with the
+    server's key.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -98,6 +102,7 @@ class RunConfig(BaseModel):
     """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles.
 
     Without a judge the embedded model judges, where anything is judged at all.
+    `engine` hosts every model in-process that has no `url`.
     `controls`: the personas that are controls take part, too. `target` and `end_semantics` are for official VERA-MH
     bundles, as `load_bundle` takes them.
     """
@@ -110,6 +115,7 @@ class RunConfig(BaseModel):
     turns: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
     repeats: Annotated[int, BeforeValidator(_whole)] = Field(default=1, ge=1)
     seed: Annotated[int, BeforeValidator(_whole)] = Field(default=0, ge=0)
+    engine: EngineName = "vllm"
     controls: bool = False
     target: str | None = None
     end_semantics: EndSemantics = "fixed"

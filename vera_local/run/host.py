@@ -23,6 +23,7 @@ class Key(NamedTuple):
     template: Template
     context: int
     url: str | None
+    engine: str
 
 
 class Opening(NamedTuple):
@@ -41,16 +42,20 @@ FILL = 0.9
 def key_of(player: Player) -> Key:
     """Which engine a player needs."""
     p = player.profile
-    return Key(p.name, p.source, p.engine, p.template, p.context, player.url)
+    return Key(p.name, p.source, p.engine, p.template, p.context, player.url, player.engine)
 
 
 def opener(log: Path) -> Opener:
-    """Opens real engines; what vLLM prints goes to `log`."""
+    """Opens real engines; what they print goes to `log`."""
 
     async def open_engine(opening: Opening) -> Engine:
         player = opening.player
         if player.url is not None:
             return await OpenAIEngine.open(player.profile, player.url, player.key_env)
+        if player.engine == "transformers":
+            from vera_local.engine.hf import TransformersEngine
+
+            return TransformersEngine.open(player.profile, locate(player.profile), log)
         # Heavy to import, and not needed where a server hosts the models.
         from vera_local.engine.vllm import VllmEngine
 

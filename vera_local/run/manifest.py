@@ -79,7 +79,7 @@ def _player(player: Player) -> dict[str, Any]:
     }
     if player.url is not None:
         return facts | {"url": player.url}
-    return facts | {"files": model_digests(locate(player.profile))}
+    return facts | {"host": player.engine, "files": model_digests(locate(player.profile))}
 
 
 def read(folder: Path) -> dict[str, Any] | None:
@@ -123,7 +123,7 @@ def enter_import(plan: Plan, files: Mapping[str, str], notes: Sequence[str]) -> 
     """
     wanted, config, old = {"bundle": _bundle(plan.bundle), "imported": dict(files)}, _config(plan), read(plan.out)
     if old is None:
-        kept = {key: config[key] for key in ("bundle", "target", "end_semantics", "out", "seed", "judge")}
+        kept = {key: config[key] for key in ("bundle", "target", "end_semantics", "out", "seed", "engine", "judge")}
         _save(plan.out, _new(plan, wanted) | {"config": kept, "notes": list(notes)})
         return
     judge = old["config"]["judge"] if config["judge"] is None else config["judge"]

@@ -13,7 +13,7 @@ from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.profile import EngineOptions, Profile, Role, Source, Template, find_profile
 from vera_local.engine.seam import Draw
 from vera_local.errors import UserError
-from vera_local.run.config import EMBEDDED, RoleConfig, RunConfig
+from vera_local.run.config import EMBEDDED, EngineName, RoleConfig, RunConfig
 
 DEMONSTRATION_TURNS = 6
 """Messages per conversation where the embedded model plays every role: enough to see each part at work on two cores."""
@@ -21,12 +21,13 @@ DEMONSTRATION_TURNS = 6
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A model in a role: its profile, the server that hosts it (None: vLLM here) and how it draws."""
+    """A model in a role: its profile, the server that hosts it (None: `engine` does, here) and how it draws."""
 
     profile: Profile
     url: str | None
     key_env: str | None
     draw: Draw
+    engine: EngineName = "vllm"
 
     @property
     def embedded(self) -> bool:
@@ -130,7 +131,7 @@ def _player(config: RunConfig, bundle: Bundle, name: str) -> Player:
         raise UserError(
             f"{name}.max_tokens: {draw.max_tokens} leaves no room in the context of {profile.context} tokens; lower it"
         )
-    return Player(profile, role.url, role.key_env, draw)
+    return Player(profile, role.url, role.key_env, draw, config.engine)
 
 
 def _served(model: str) -> Profile:
