@@ -52,6 +52,11 @@ class ChatTemplate:
             raise UserError(f"{folder}: the tokenizer has no chat template; choose an instruction-tuned model")
         return cls(tokenizer, facts)
 
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer itself, for engines that constrain in this process what is written."""
+        return self._tokenizer
+
     def text(self, messages: Sequence[ChatMessage], thinking: bool = False) -> str:
         """The prompt as text, ending where the assistant's answer begins, or its reasoning where it may think first.
 
