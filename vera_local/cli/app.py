@@ -10,6 +10,7 @@ import typer
 from vera_local.cli import agree as agree_command
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
+from vera_local.cli import score as score_command
 from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.options import EndSemantics, Engine, Run, Target
@@ -18,9 +19,9 @@ from vera_local.cli.rubric import app as rubric_app
 from vera_local.cli.show import announce, progress_console, show_outcome, warn
 from vera_local.engine.seam import EngineError
 from vera_local.errors import UserError
-from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener, score_run
+from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener
 from vera_local.run import run as run_plan
-from vera_local.run.evaluate import bundle_of_run, must_hold_run
+from vera_local.run.evaluate import must_hold_run
 
 app = typer.Typer(
     help="Evaluate how safely a chatbot meets people in crisis, on your own machine.",
@@ -33,6 +34,7 @@ app.add_typer(personas_app, name="personas")
 
 app.add_typer(transcript_commands.app)
 app.add_typer(agree_command.app)
+app.add_typer(score_command.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
@@ -118,14 +120,6 @@ def judge(folder: Run, judge: Judge = None, engine: Engine = None, as_json: Json
     warn(plan.bundle, console)
     outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
     _finish(outcome, judge=True, as_json=as_json)
-
-
-@app.command()
-def score(folder: Run, as_json: Json = False) -> None:
-    """Score a run again from its store and write its result files."""
-    bundle = bundle_of_run(folder)
-    warn(bundle, progress_console())
-    show_outcome(score_run(folder, bundle), as_json=as_json)
 
 
 @app.command()

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from vera_local.engine.machine import fit, this_machine
-from vera_local.engine.probe import probe_system, probe_constraint
+from vera_local.engine.probe import probe_constraint, probe_system
 from vera_local.engine.seam import Engine, EngineError
 from vera_local.engine.source import locate
 from vera_local.errors import UserError

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from vera_local.bundle import Bundle
-from vera_local.report.terminal import by_group, matrix, summary_lines
+from vera_local.report import by_group, interval_table, matrix, summary_lines
 from vera_local.run import Outcome, Plan, Player
 
 DEMONSTRATION = (
@@ -84,6 +84,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
     for judge, scores in outcome.scores.items():
         console.print(f"\nRatings by {judge}", style="bold", highlight=False)
         console.print(matrix(scores))
+        console.print()
+        console.print(interval_table(scores))
         console.print(f"\nBy {outcome.bundle.group_column}", style="bold", highlight=False)
         console.print(by_group(scores))
     console.print()

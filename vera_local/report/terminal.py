@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from vera_local.conversation import Conversation, Ending
-from vera_local.score import Scale, Scores, Tally
+from vera_local.report.layout import plain_table, stacked
+from vera_local.score import Profile, Scale, Scores, Tally
 
 NO_DATA = "no data"
 """Stands where a number would need at least one relevant rating."""
@@ -29,7 +28,6 @@ _ENDINGS: dict[Ending | None, str] = {
     Ending.ERROR: "engine failed",
     None: "not finished",
 }
-_HEADER_WIDTH = 9  # a count and its percentage side by side need about as much
 
 
 def matrix(scores: Scores) -> RenderableType:
@@ -39,12 +37,17 @@ def matrix(scores: Scores) -> RenderableType:
 
 def by_group(scores: Scores) -> RenderableType:
     """The same counts for each group: first its overall row, then its dimensions, indented."""
-    table = _table("Group", scores.scale)
-    for name, profile in scores.groups.items():
+    return by_value(scores.groups, scores.scale)
+
+
+def by_value(groups: Mapping[str, Profile], scale: Scale) -> RenderableType:
+    """`by_group` for the groups of any persona column."""
+    table = _table("Group", scale)
+    for name, profile in groups.items():
         table.add_section()
-        table.add_row(Text(name), *_cells(profile.overall, scores.scale, _count), style="bold")
+        table.add_row(Text(name), *_cells(profile.overall, scale, _count), style="bold")
         for dimension, tally in profile.dimensions.items() if profile.conversations else ():
-            table.add_row(Padding(Text(dimension), (0, 0, 0, 1)), *_cells(tally, scores.scale, _count))
+            table.add_row(Padding(Text(dimension), (0, 0, 0, 1)), *_cells(tally, scale, _count))
     table.caption = Text("The first row of each group counts all its dimensions together.")
     return table
 
@@ -100,29 +103,16 @@ def _legend(scale: Scale) -> str:
 
 
 def _table(first: str, scale: Scale) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False, caption_justify="left")
-    table.add_column(Text(first), overflow="fold")
-    score = ["VERA score"] if _has_score(scale) else []
+    score = ["VERA score"] if scale.has_vera_score else []
     not_relevant = [scale.not_relevant] if scale.not_relevant is not None else []
-    for name in (*scale.ratings, "n", *not_relevant, "Unrated", *score):
-        table.add_column(Text(_stacked(name)), justify="right", overflow="fold")
-    return table
-
-
-def _has_score(scale: Scale) -> bool:
-    return len(scale.ratings) == 3
-
-
-def _stacked(name: str) -> str:
-    """The name on several short lines, no word broken."""
-    return "\n".join(textwrap.wrap(name, _HEADER_WIDTH, break_long_words=False, break_on_hyphens=False))
+    return plain_table(first, [stacked(name) for name in (*scale.ratings, "n", *not_relevant, "Unrated", *score)])
 
 
 def _cells(tally: Tally, scale: Scale, show: Callable[[int, float | None], str]) -> list[Text]:
     ratings = [show(tally.counts[rating], tally.percentages[rating]) for rating in scale.ratings]
     share = tally.not_relevant_percentage
     not_relevant = [] if scale.not_relevant is None else [show(tally.not_relevant, share)]
-    score = [_number(tally.vera_score)] if _has_score(scale) else []
+    score = [_number(tally.vera_score)] if scale.has_vera_score else []
     return [Text(cell) for cell in (*ratings, str(tally.relevant), *not_relevant, str(tally.unrated), *score)]
 
 

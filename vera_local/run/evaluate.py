@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from vera_local.run.progress import Watcher
 from vera_local.run.simulating import simulate_stage
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store
-from vera_local.score import UNKNOWN, Rating, Scale, Scores, ratings_frame, score_by_judge
+from vera_local.score import UNKNOWN, Grouping, Rating, Scale, Scores, ratings_frame, score_by_judge
 
 
 @dataclass(frozen=True)
@@ -148,19 +148,22 @@ def _must_be_whole(folder: Path, *, begun: bool) -> None:
         raise UserError(f"{store} is missing or empty, and with it the run; restore it or name another folder")
 
 
-def score_run(folder: Path, bundle: Bundle) -> Outcome:
-    """Score what a run folder holds and write its results again; UserError where it holds no run."""
+def score_run(folder: Path, bundle: Bundle, by: Mapping[str, Grouping] | None = None) -> Outcome:
+    """Score what a run folder holds, `by` further persona columns, too, and write its results again.
+
+    UserError where it holds no run.
+    """
     manifest.check_bundle(folder, must_hold_run(folder), bundle)
     with locked(folder), Store.open(folder) as store:
-        return publish(folder, bundle, store)
+        return publish(folder, bundle, store, by)
 
 
-def publish(folder: Path, bundle: Bundle, store: Store) -> Outcome:
+def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Grouping] | None = None) -> Outcome:
     """Derive all exports of a run from its store."""
     conversations = store.conversations()
     frame = _frame(conversations, bundle, store)
     questions = asked_frame(store, bundle.rubric, {c.id: c.persona for c in conversations})
-    scores = score_by_judge(frame, _scale(bundle, frame), questions=questions)
+    scores = score_by_judge(frame, _scale(bundle, frame), by=by, questions=questions)
     write_transcripts(folder, conversations)
     write_results(folder, frame, questions, scores, Instrument(bundle.name, bundle.version, bundle.group_column))
     missing = {state.value: n for state, n in store.states().items() if state.value != "answered"}
