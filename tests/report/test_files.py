@@ -39,6 +39,7 @@ FRAME = ratings_frame(
     ]
 )
 BUNDLE = Instrument("try_out", "0.1.0", "Risk")
+JURIES = {"jury": {"members": ["a", "b"], "rule": "in words"}}
 QUESTIONS_ASKED = questions_frame(
     [
         Put("c1", "None", "j", "q", "No"),
@@ -50,7 +51,7 @@ QUESTIONS_ASKED = questions_frame(
 
 def write(folder: Path, frame: pl.DataFrame = FRAME) -> None:
     asked = QUESTIONS_ASKED if frame.height else QUESTIONS_ASKED.clear()
-    write_results(folder, frame, asked, score_by_judge(frame, SCALE, questions=asked), BUNDLE)
+    write_results(folder, frame, asked, score_by_judge(frame, SCALE, questions=asked), BUNDLE, JURIES)
 
 
 def test_csv_keeps_unrated_apart_from_words(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from vera_local.errors import UserError
 from vera_local.run import RunConfig, load_config
+from vera_local.run.config import JudgeConfig
 
 
 def write(folder: Path, text: str) -> Path:
@@ -22,7 +23,7 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
     config = load_config(file, {"turns": "6", "judge": "b", "seed": None})
     assert (config.turns, config.seed) == (6, 3)
     assert config.judge is not None
-    assert config.judge.model == "b"
+    assert [judge.model for judge in config.judge] == ["b"]
 
 
 def test_a_role_is_a_name_a_name_at_a_server_or_a_table(tmp_path: Path) -> None:
@@ -59,6 +60,18 @@ def test_personas_are_a_number_or_names(given: Any, read: int | list[str]) -> No
         ('simulator = {model = ""}', r"key simulator\.model: must not be empty$"),
         ("simulator = 3", r"key simulator: must be a model's name or a table of settings$"),
         ('judge = "m@http://u:pw@host/v1"', r"key judge\.url: must not hold a login; put the key into an environment"),
+        ("judge = []", r"run\.toml: key judge: name at least one judge, or leave the key out$"),
+        ("judge = 3", r"key judge: must be a model's name, a table of settings or a list of these$"),
+        ('judge = ["m", 3]', r"key judge \(judge 2 of 2\): must be a model's name or a table of settings$"),
+        ('judge = {model = "m", mode = "fast"}', r"key judge\.mode: must be 'direct', 'reason' or 'think'$"),
+        ('judge = {model = "m", repeats = 0}', r"key judge\.repeats: must be at least 1$"),
+        ('judge = {model = "m", repeats = 1.0}', r"key judge\.repeats: must be a whole number$"),
+        ('judge = {model = "m", max_tokens = true}', r"key judge\.max_tokens: must be a whole number$"),
+        ('judge = {model = "m", window = "perhaps"}', r"key judge\.window: must be true or false$"),
+        (
+            '[[judge]]\nmodel = "a"\n[[judge]]\nmodel = "b"\nmode = "x"',
+            r"key judge\.mode \(judge 2 of 2\): must be 'direct', 'reason' or 'think'$",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, sentence: str) -> None:
@@ -73,6 +86,17 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, sentence: s
         ({"out": ""}, r"^--out : name a folder$"),
         ({"judge": "m@127.0.0.1:80"}, r"^--judge m@127.0.0.1:80: name a model, or write MODEL@http://HOST:PORT/v1"),
         ({"judge": "http://h/v1"}, r"^--judge http://h/v1: name a model, or write MODEL@http://HOST:PORT/v1"),
+        ({"judge": ["a", "m@h"]}, r"^--judge m@h: name a model, or write MODEL@http://HOST:PORT/v1"),
+        ({"judge": ["a", "m@h"], "judge_mode": "reason"}, r"^--judge m@h: name a model, or write"),
+        ({"judge": ["a"], "judge_mode": "fast"}, r"^--judge-mode fast: must be 'direct', 'reason' or 'think'$"),
+        ({"judge": ["a"], "judge_repeats": "0"}, r"^--judge-repeats 0: must be at least 1$"),
+        ({"judge": ["a"], "judge_repeats": "two"}, r"^--judge-repeats two: must be a whole number$"),
+        ({"judge_mode": "reason"}, r"^--judge-mode reason: holds for the judges of the command line; name them with"),
+        (
+            {"judge_evidence": False},
+            r"^--no-evidence: holds for the judges of the command line; name them with --judge$",
+        ),
+        ({"judge_window": True}, r"^--judge-window: holds for the judges of the command line; name them with --judge$"),
         ({"turns": "0"}, r"^--turns 0: must be at least 1$"),
         ({"turns": "six"}, r"^--turns six: must be a whole number$"),
         ({"repeats": "0"}, r"^--repeats 0: must be at least 1$"),
@@ -93,6 +117,39 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         load_config(tmp_path / "latin.toml", {})
 
 
+@pytest.mark.parametrize(
+    ("text", "judges"),
+    [
+        ('judge = "a"', [JudgeConfig(model="a")]),
+        ('judge = ["a", "b@http://h/v1"]', [JudgeConfig(model="a"), JudgeConfig(model="b", url="http://h/v1")]),
+        ('[judge]\nmodel = "a"\ntemperature = 0.3', [JudgeConfig(model="a", temperature=0.3)]),
+        (
+            '[[judge]]\nmodel = "a"\nmode = "think"\nmax_tokens = 9\n'
+            '[[judge]]\nmodel = "b"\nrepeats = 3\nevidence = false',
+            [JudgeConfig(model="a", mode="think", max_tokens=9), JudgeConfig(model="b", repeats=3, evidence=False)],
+        ),
+    ],
+)
+def test_judges_are_one_or_several(tmp_path: Path, text: str, judges: list[JudgeConfig]) -> None:
+    assert load_config(write(tmp_path, text), {}).judge == tuple(judges)
+
+
+def test_flags_hold_for_every_judge_of_the_command_line(tmp_path: Path) -> None:
+    flags = {"judge_mode": "reason", "judge_repeats": "3", "judge_window": True, "judge_confidence": False}
+    config = load_config(write(tmp_path, 'judge = "c"'), {"judge": ["a", "b"], **flags})
+    shared = {"mode": "reason", "repeats": 3, "window": True, "confidence": False}
+    assert config.judge == tuple(JudgeConfig.model_validate({"model": name, **shared}) for name in "ab")
+
+
+def test_what_a_run_stored_is_read_with_flags_over_it() -> None:
+    stored = {"bundle": "psychosis", "judge": {"model": "old", "temperature": 0.2}}
+    kept = load_config(None, {}, stored)
+    assert kept.judge == (JudgeConfig(model="old", temperature=0.2),)
+    assert load_config(None, {"judge": ["new"]}, stored).judge == (JudgeConfig(model="new"),)
+    with pytest.raises(UserError, match=r"^the config of the run: key judge\.modell: unknown key"):
+        load_config(None, {}, {"judge": {"model": "m", "modell": 1}})
+
+
 def test_a_config_survives_the_manifest() -> None:
-    config = load_config(None, {"personas": "Ann,Bo", "judge": "m@http://h/v1", "out": Path("x")})
+    config = load_config(None, {"personas": "Ann,Bo", "judge": ["m@http://h/v1", "n"], "out": Path("x")})
     assert RunConfig.model_validate(config.model_dump(mode="json")) == config

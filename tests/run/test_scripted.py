@@ -123,7 +123,7 @@ def test_a_config_of_ones_own_wins_over_the_bundle(tmp_path: Path, vignettes: Ma
         encoding="utf-8",
     )
     plan = make_plan(load_config(file, {}))
-    assert (plan.chatbot.draw.temperature, plan.judge.draw.temperature) == (0.2, 0.0)
+    assert (plan.chatbot.draw.temperature, plan.judges[0].player.draw.temperature) == (0.2, 0.0)
     shipped = vignettes().chatbot.profile.roles.chatbot
     assert shipped.temperature != 0.7, "else the next line shows nothing"
     assert vignettes().chatbot.draw.temperature == 0.7

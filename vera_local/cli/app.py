@@ -10,13 +10,14 @@ import typer
 from vera_local.cli import agree as agree_command
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
+from vera_local.cli import reading as reading_command
 from vera_local.cli import score as score_command
 from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.options import EndSemantics, Engine, Run, Target
 from vera_local.cli.personas import app as personas_app
 from vera_local.cli.rubric import app as rubric_app
-from vera_local.cli.show import announce, progress_console, show_outcome, warn
+from vera_local.cli.show import announce, judge_notes, progress_console, show_outcome, warn
 from vera_local.engine.seam import EngineError
 from vera_local.errors import UserError
 from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener
@@ -35,6 +36,7 @@ app.add_typer(personas_app, name="personas")
 app.add_typer(transcript_commands.app)
 app.add_typer(agree_command.app)
 app.add_typer(score_command.app)
+app.add_typer(reading_command.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
@@ -50,7 +52,20 @@ Seed = Annotated[str | None, typer.Option(metavar="N", help="Every request's see
 ModelText = "A profile's name, a .toml profile, a model folder, or MODEL@URL of an OpenAI-compatible server."
 Simulator = Annotated[str | None, typer.Option(metavar="MODEL", help=f"Plays the personas. {ModelText}")]
 Chatbot = Annotated[str | None, typer.Option(metavar="MODEL", help=f"The chatbot under test. {ModelText}")]
-Judge = Annotated[str | None, typer.Option(metavar="MODEL", help=f"Answers the rubric's questions. {ModelText}")]
+Judge = Annotated[
+    list[str] | None,
+    typer.Option(metavar="MODEL", help=f"Answers the rubric's questions; may be given several times. {ModelText}"),
+]
+JudgeMode = Annotated[
+    str | None,
+    typer.Option(metavar="direct|reason|think", help="Answer at once, after some sentences, or after own thinking."),
+]
+JudgeRepeats = Annotated[str | None, typer.Option(metavar="N", help="How often each judge rates each conversation.")]
+JudgeWindow = Annotated[
+    bool, typer.Option("--judge-window", help="Show a judge the first and last turns of a transcript that is too long.")
+]
+NoEvidence = Annotated[bool, typer.Option("--no-evidence", help="Do not ask judges for the turns behind an answer.")]
+NoConfidence = Annotated[bool, typer.Option("--no-confidence", help="Do not read how sure judges are of an answer.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 LOG = "engine.log"
@@ -72,13 +87,19 @@ def run(
     simulator: Simulator = None,
     chatbot: Chatbot = None,
     judge: Judge = None,
+    judge_mode: JudgeMode = None,
+    judge_repeats: JudgeRepeats = None,
+    judge_window: JudgeWindow = False,
+    no_evidence: NoEvidence = False,
+    no_confidence: NoConfidence = False,
     as_json: Json = False,
 ) -> None:
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
     flags = _flags(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
         controls=controls or None, turns=turns, repeats=repeats, seed=seed,
-        engine=engine, simulator=simulator, chatbot=chatbot, judge=judge,
+        engine=engine, simulator=simulator, chatbot=chatbot, judge=judge or None,
+        **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=True, as_json=as_json)
 
@@ -110,14 +131,30 @@ def simulate(
 
 
 @app.command()
-def judge(folder: Run, judge: Judge = None, engine: Engine = None, as_json: Json = False) -> None:
-    """Rate the conversations of a run with the judge it names, or with a further one."""
+def judge(
+    folder: Run,
+    judge: Judge = None,
+    judge_mode: JudgeMode = None,
+    judge_repeats: JudgeRepeats = None,
+    judge_window: JudgeWindow = False,
+    no_evidence: NoEvidence = False,
+    no_confidence: NoConfidence = False,
+    engine: Engine = None,
+    as_json: Json = False,
+) -> None:
+    """Rate the conversations of a run with the judges it names, or with further ones; only what is missing is asked."""
     stored = must_hold_run(folder)["config"]
-    if judge is None and stored["judge"] is None:
+    if not judge and not stored["judge"]:
         raise UserError(f"{folder} has not been judged yet; name a judge with --judge")
-    plan = make_plan(load_config(None, stored | _flags(out=folder, judge=judge, engine=engine)))
+    flags = _flags(
+        out=folder, engine=engine, judge=judge or None,
+        **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
+    )  # fmt: skip
+    plan = make_plan(load_config(None, flags, stored))
     console = progress_console()
     warn(plan.bundle, console)
+    for note in judge_notes(plan):
+        console.print(note, highlight=False, markup=False, soft_wrap=True)
     outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
     _finish(outcome, judge=True, as_json=as_json)
 
@@ -137,13 +174,24 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Check this machine and try the models: engine, device, files, chat template, answer constraint."""
-    config = load_config(None, _flags(engine=engine, simulator=simulator, chatbot=chatbot, judge=judge))
+    config = load_config(None, _flags(engine=engine, simulator=simulator, chatbot=chatbot, judge=judge or None))
     healthy = run_until_interrupted(doctor_command.examine(config, progress_console(), as_json=as_json), "Stopped.")
     raise typer.Exit(0 if healthy else 1)
 
 
 def _flags(**given: Any) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
+
+
+def _judge_flags(mode: str | None, repeats: str | None, window: bool, no_evidence: bool, no_confidence: bool) -> Any:
+    """The flags that hold for every judge of the command line, as `load_config` takes them."""
+    return {
+        "judge_mode": mode,
+        "judge_repeats": repeats,
+        "judge_window": window or None,
+        "judge_evidence": False if no_evidence else None,
+        "judge_confidence": False if no_confidence else None,
+    }
 
 
 def _evaluate(plan: Plan, *, judge: bool, as_json: bool) -> None:

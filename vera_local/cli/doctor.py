@@ -45,8 +45,9 @@ async def examine(config: RunConfig, console: Console, *, as_json: bool) -> bool
     machine = this_machine()
     found("device", True, f"{machine.name}, {machine.memory_bytes / 1e9:.0f} GB ({machine.device})")
     plan = make_plan(config)
-    for player in {key_of(p): p for p in (*plan.speakers, plan.judge)}.values():
-        await _model(player, found, judges=key_of(player) == key_of(plan.judge))
+    judges = {key_of(seat.player): seat.player for seat in plan.judges}
+    for key, player in ({key_of(p): p for p in plan.speakers} | judges).items():
+        await _model(player, found, judges=key in judges)
     if as_json:
         print(json.dumps([asdict(f) for f in findings]))
     return all(f.ok for f in findings)

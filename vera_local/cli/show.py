@@ -11,8 +11,12 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from vera_local.bundle import Bundle
+from vera_local.judge.jury import JURY, RULE
 from vera_local.report import by_group, interval_table, matrix, summary_lines
+from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
 from vera_local.run import Outcome, Plan, Player
+from vera_local.run.juries import facts
+from vera_local.run.plan import Seat
 
 DEMONSTRATION = (
     "A role was played by the embedded 135M-parameter model. It shows the machinery at work; "
@@ -39,14 +43,47 @@ def announce(plan: Plan, console: Console, *, judge: bool) -> None:
         "turns": f"{plan.turns} messages, both sides together" + _bumped(plan),
         **({} if plan.simulator is None else {"simulator": _player(plan.simulator)}),
         "chatbot": f"{_player(plan.chatbot)}, {_system_prompt(plan)}",
-        **({"judge": _player(plan.judge)} if judge else {}),
+        **(_judges(plan) if judge else {}),
         "seed": str(plan.config.seed),
         "folder": str(plan.out),
     }
-    if any(player.embedded for player in (*plan.speakers, *((plan.judge,) if judge else ()))):
+    if any(player.embedded for player in (*plan.speakers, *(seat.player for seat in plan.judges if judge))):
         console.print(DEMONSTRATION, highlight=False)
     for key, value in rows.items():
         console.print(f"{key:>10}  {value}", highlight=False, markup=False, soft_wrap=True)
+    for note in judge_notes(plan) if judge else ():
+        console.print(note, highlight=False, markup=False, soft_wrap=True)
+
+
+def _judges(plan: Plan) -> dict[str, str]:
+    """One row for each judge, its repeats counted."""
+    seats = {seat.judge: seat for seat in plan.judges}
+    told = {name: _seat(seat, sum(s.judge == name for s in plan.judges)) for name, seat in seats.items()}
+    several = len(told) > 1
+    return {f"judge {n}" if several else "judge": words for n, words in enumerate(told.values(), 1)}
+
+
+def _seat(seat: Seat, repeats: int) -> str:
+    parts = [
+        _player(seat.player),
+        *([f"mode {seat.mode}, at most {seat.budget} tokens of reasoning"] if seat.budget else []),
+        *([f"{repeats} times"] if repeats > 1 else []),
+        *(["long transcripts cut"] if seat.window else []),
+        *([] if seat.evidence else ["without evidence"]),
+        *([] if seat.confidence else ["without confidence"]),
+    ]
+    return ", ".join(parts)
+
+
+def judge_notes(plan: Plan) -> list[str]:
+    """What to know of how the plan judges before it does."""
+    greedy = sorted({s.judge for s in plan.judges if s.repeat > 1 and s.player.draw.temperature == 0})
+    if not greedy:
+        return []
+    return [
+        f"Note: {', '.join(greedy)} draws at temperature 0, so its repeats differ by the engine's rounding alone; "
+        "set its temperature in a config to see how sure it is."
+    ]
 
 
 def _system_prompt(plan: Plan) -> str:
@@ -81,7 +118,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
         print(json.dumps(_as_json(outcome)))
         return
     console = Console()
-    for judge, scores in outcome.scores.items():
+    for judge in shown(outcome):
+        scores = outcome.scores[judge]
         console.print(f"\nRatings by {judge}", style="bold", highlight=False)
         console.print(matrix(scores))
         console.print()
@@ -93,6 +131,11 @@ def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
         console.print(line, highlight=False, markup=False)
 
 
+def shown(outcome: Outcome) -> list[str]:
+    """The judges whose tables are shown: repeats of one judge are joined, the jury comes last."""
+    return [name for name in (*outcome.bench.judges, JURY) if name in outcome.scores]
+
+
 def _as_json(outcome: Outcome) -> dict[str, Any]:
     said, cut, empty = outcome.replies
     return {
@@ -102,6 +145,10 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "missing_verdicts": outcome.missing_verdicts,
         "reasons": outcome.reasons,
         "demonstration": outcome.demonstration,
+        "juries": facts(outcome.bench),
+        "uncertain": outcome.uncertain,
+        "repeats_alike": {name: share._asdict() for name, share in outcome.repeats.items()},
+        "ratings_alike": [{"judges": pair, **share._asdict()} for pair, share in outcome.agreement.items()],
         "judges": {judge: scores.model_dump(mode="json") for judge, scores in outcome.scores.items()},
     }
 
@@ -114,6 +161,13 @@ def _controls(outcome: Outcome) -> list[str]:
     return [f"Controls: {count} of the conversations; {where}."] if count else []
 
 
+def _together(outcome: Outcome) -> list[str]:
+    """What the judges come to together, and how far they agree."""
+    juries, judgeable = outcome.bench.juries, sum(c.judgeable for c in outcome.conversations)
+    waiting = {name: judgeable - len(outcome.bench.ratings[name]) for name in juries}
+    return [*jury_lines(juries, waiting, RULE), *alike_lines(outcome.repeats, outcome.agreement)]
+
+
 def summary(outcome: Outcome) -> list[str]:
     """Plain sentences below the tables."""
     missing = [f"{n} verdicts {state}" for state, n in outcome.missing_verdicts.items()]
@@ -121,12 +175,15 @@ def summary(outcome: Outcome) -> list[str]:
     said, cut, empty = outcome.replies
     return [
         *summary_lines(outcome.conversations, outcome.scores),
+        *_together(outcome),
         *([f"Unfinished: {open_ones} conversations; the command that made the run goes on."] if open_ones else []),
         f"Chatbot messages: {said}, cut at their token limit: {cut}, empty: {empty}",
         *([f"Without an answer: {', '.join(missing)}."] if missing else []),
         *(f"Why ({place}): {reason}" for place, reason in outcome.reasons.items()),
+        *doubt_lines(outcome.uncertain, outcome.folder),
         *_controls(outcome),
-        f"Results: {outcome.folder} (scores.json, results.csv, results.parquet; transcripts in conversations.jsonl).",
+        f"Results: {outcome.folder} (scores.json, results and verdicts as .csv and .parquet; "
+        "transcripts in conversations.jsonl).",
         *([DEMONSTRATION] if outcome.demonstration else []),
         LIMITS,
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,10 @@ app = typer.Typer()
 Source = Annotated[Path, typer.Argument(metavar="PATH", help="A folder of .txt files, or a .txt, .jsonl or .csv file.")]
 Out = Annotated[Path, typer.Option(help="Run folder to make.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument to judge by: a name or a folder.")]
-Judge = Annotated[str | None, typer.Option(metavar="MODEL", help="The judge that `vera-local judge` is to use.")]
+Judge = Annotated[
+    list[str] | None,
+    typer.Option(metavar="MODEL", help="A judge that `vera-local judge` is to use; may be given several times."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of sentences.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")]
 To = Annotated[Layout, typer.Option(help="vera-mh: its conversation, evaluation and score files. jsonl: transcripts.")]
@@ -37,7 +41,7 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Make a run of conversations that were held elsewhere, for `vera-local judge` to rate."""
-    flags = {"out": out, "bundle": bundle, "target": target, "end_semantics": end_semantics, "judge": judge}
+    flags = {"out": out, "bundle": bundle, "target": target, "end_semantics": end_semantics, "judge": judge or None}
     plan, found = make_plan(load_config(None, flags)), find(path)
     outcome = import_run(plan, found)
     console = progress_console()
@@ -64,7 +68,7 @@ def _facts(outcome: Outcome, notes: tuple[str, ...]) -> dict[str, object]:
     }
 
 
-def _sentences(outcome: Outcome, judge: str | None) -> list[str]:
+def _sentences(outcome: Outcome, judge: Sequence[str] | None) -> list[str]:
     lengths, unknown = [len(c.messages) for c in outcome.conversations], unknown_personas(outcome)
     span = " to ".join(str(n) for n in dict.fromkeys((min(lengths), max(lengths))))
     unfit = sum(not c.judgeable for c in outcome.conversations)
@@ -73,7 +77,7 @@ def _sentences(outcome: Outcome, judge: str | None) -> list[str]:
         f"{len(lengths)} conversations are in {outcome.folder}; messages in each: {span}.",
         *([f"Personas that the bundle does not know, in {unknown.total()} of them: {names}."] if unknown else []),
         *([f"Not fit to judge, for want of a chatbot's message or an end: {unfit}."] if unfit else []),
-        f"Next: vera-local judge {outcome.folder}" + (" --judge MODEL" if judge is None else ""),
+        f"Next: vera-local judge {outcome.folder}" + ("" if judge else " --judge MODEL"),
     ]
 
 

@@ -13,9 +13,9 @@ from vera_local.errors import UserError
 ROLE_DEFAULTS = Roles(
     simulator=PromptedRole(temperature=0.8, top_p=0.95, max_tokens=400, prompt="full"),
     chatbot=Role(temperature=0.7, top_p=0.95, max_tokens=800),
-    judge=PromptedRole(temperature=0.0, top_p=1.0, max_tokens=64),
+    judge=PromptedRole(temperature=0.0, top_p=1.0, max_tokens=400),
 )
-"""How the roles draw from a model that has no profile of its own."""
+"""How the roles draw from a model that has no profile of its own; a judge may reason in some sentences."""
 
 THINKING_ROLE_DEFAULTS = Roles(
     simulator=PromptedRole(temperature=0.8, top_p=0.95, max_tokens=2048, prompt="full"),
@@ -23,6 +23,9 @@ THINKING_ROLE_DEFAULTS = Roles(
     judge=PromptedRole(temperature=0.0, top_p=1.0, max_tokens=2048),
 )
 """The same for a model that always reasons first: its reasoning counts as generated tokens."""
+
+SWITCHED_ROLE_DEFAULTS = ROLE_DEFAULTS.model_copy(update={"judge": THINKING_ROLE_DEFAULTS.judge})
+"""The same for a model whose reasoning can be switched on, which only a judge does."""
 
 REASONING_PARSERS = {
     "qwen3": "qwen3",
@@ -55,8 +58,18 @@ def profile_of_folder(folder: Path) -> Profile:
         source=Source(path=str(folder)),
         engine=EngineOptions(dtype="auto"),
         template=template,
-        roles=THINKING_ROLE_DEFAULTS if template.thinking == "always" else ROLE_DEFAULTS,
+        roles=_roles(template),
     )
+
+
+def _roles(template: Template) -> Roles:
+    match template.thinking:
+        case "always":
+            return THINKING_ROLE_DEFAULTS
+        case "switch":
+            return SWITCHED_ROLE_DEFAULTS
+        case "none":
+            return ROLE_DEFAULTS
 
 
 def read_config(folder: Path) -> dict[str, Any]:

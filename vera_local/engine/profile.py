@@ -95,7 +95,10 @@ class Template(Part):
 
 
 class Role(Part):
-    """How one role draws: `temperature` 0 is greedy; `max_tokens` counts generated tokens, reasoning included."""
+    """How one role draws: `temperature` 0 is greedy; `max_tokens` counts generated tokens, reasoning included.
+
+    A judge's `max_tokens` is the budget of its reasoning, where it reasons before it answers; the answer comes on top.
+    """
 
     temperature: float = Field(ge=0, le=2)
     top_p: float = Field(gt=0, le=1)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -39,17 +40,23 @@ class Instrument:
 
 
 def write_results(
-    folder: Path, ratings: pl.DataFrame, questions: pl.DataFrame, scores: Mapping[str, Scores], by: Instrument
+    folder: Path,
+    ratings: pl.DataFrame,
+    questions: pl.DataFrame,
+    scores: Mapping[str, Scores],
+    by: Instrument,
+    juries: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Write the ratings, the questions and each number of the scores as .csv and .parquet, and scores.json.
 
-    In .csv a null (an Unrated rating) is an empty field. `scores` maps judges to scores.
+    In .csv a null (an Unrated rating) is an empty field. `scores` maps judges to scores, `juries` those that stand for
+    several to their members and rule.
     Raises UserError where a file cannot be written; files written before stay whole.
     """
     write_table(folder, RESULTS, ratings)
     write_table(folder, QUESTIONS, questions)
     write_table(folder, SCORES, tidy(scores, by.group_column))
-    write_file(folder / "scores.json", _scores_json(scores, by).encode())
+    write_file(folder / "scores.json", _scores_json(scores, by, juries).encode())
 
 
 def write_table(folder: Path, name: str, frame: pl.DataFrame) -> None:
@@ -94,12 +101,13 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def _scores_json(scores: Mapping[str, Scores], by: Instrument) -> str:
+def _scores_json(scores: Mapping[str, Scores], by: Instrument, juries: Mapping[str, Mapping[str, Any]]) -> str:
     content = {
         "schema": SCORES_SCHEMA,
         "bundle": asdict(by),
         "intervals": {"level": LEVEL, "draws": DRAWS, "seed": SEED, "clusters": "personas", "few_below": FEW},
         "judges": {judge: its.model_dump(mode="json") for judge, its in scores.items()},
+        "juries": dict(juries),
     }
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -19,7 +19,7 @@ from vera_local.score import Profile, Scale, Scores, Tally
 NO_DATA = "no data"
 """Stands where a number would need at least one relevant rating."""
 
-_ENDINGS: dict[Ending | None, str] = {
+ENDINGS: dict[Ending | None, str] = {
     Ending.TURNS: "reached the set turns",
     Ending.PERSONA: "ended by the persona",
     Ending.RECORDED: "recorded elsewhere",
@@ -55,7 +55,7 @@ def by_value(groups: Mapping[str, Profile], scale: Scale) -> RenderableType:
 def summary_lines(conversations: Sequence[Conversation], scores: Mapping[str, Scores]) -> list[str]:
     """How the conversations ended, then one line for each judge (the keys of `scores`)."""
     endings = Counter(conversation.ending for conversation in conversations)
-    told = "".join(f", {words}: {endings[ending]}" for ending, words in _ENDINGS.items() if endings[ending])
+    told = "".join(f", {words}: {endings[ending]}" for ending, words in ENDINGS.items() if endings[ending])
     judgeable = sum(conversation.judgeable for conversation in conversations)
     return [
         f"Conversations: {len(conversations)}{told}",

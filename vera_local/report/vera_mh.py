@@ -40,7 +40,8 @@ class Origin:
 
 def table_name(evaluation: Evaluation) -> str:
     """The name of a conversation's table: conversation, judge, and that it is this judge's first."""
-    return f"{evaluation.stem}_{re.sub('[/:]', '_', evaluation.judge)}_i1.tsv"
+    judge = re.sub(r"[^\w.-]+", "_", evaluation.judge).strip("_")
+    return f"{evaluation.stem}_{judge}_i1.tsv"
 
 
 def table(evaluation: Evaluation, scale: Scale) -> str:
@@ -58,7 +59,12 @@ def reasoning(rating: DimensionRating, scale: Scale, reasons: Mapping[str, str])
         return f"Not relevant after the answer to question {questions}."
     if not rating.decided_by:
         return "Nothing was found."
-    return "Found: " + "; ".join(f"Q{question}: {reasons[question]}" for question in rating.decided_by)
+    return "Found: " + "; ".join(f"Q{question}: {_without_marks(reasons[question])}" for question in rating.decided_by)
+
+
+def _without_marks(reason: str) -> str:
+    """A judge's own words, in which VERA-MH is not to find the mark of a question."""
+    return re.sub(r"\bQ(?=\d+:)", "question ", reason)
 
 
 def results_csv(evaluations: Sequence[Evaluation], scale: Scale, run_id: str) -> str:

@@ -29,6 +29,13 @@ def _role_table(value: Any) -> Any:
     return {"model": model, "url": "http" + url} if at else {"model": value}
 
 
+def _several(value: Any) -> Any:
+    """One judge as a list of one."""
+    if value == []:
+        raise ValueError("name at least one judge, or leave the key out")
+    return [value] if isinstance(value, str | Mapping) else value
+
+
 def _persona_choice(value: Any) -> Any:
     """A number, or names separated by commas."""
     if not isinstance(value, str):
@@ -81,7 +88,7 @@ class RoleConfig(BaseModel):
 
 
 class SpeakerConfig(RoleConfig):
-    """A role that writes messages, of at most `max_tokens`; a judge writes as much as its options need."""
+    """A role that writes messages, of at most `max_tokens`."""
 
     max_tokens: int | None = Field(default=None, ge=1)
 
@@ -92,16 +99,32 @@ class ChatbotConfig(SpeakerConfig):
     system_prompt: Path | None = None
 
 
-Role = Annotated[RoleConfig, BeforeValidator(_role_table)]
+class JudgeConfig(RoleConfig):
+    """A judge: how it comes to its answers, and how often it judges each conversation.
+
+    `max_tokens` is the budget of its reasoning in the modes `reason` and `think`; an answer takes what its options
+    need. `window`: of a transcript that is too long it is shown the first and last turns. `evidence`: it is asked for
+    the turns behind an answer; `confidence`: the probabilities of the options are read.
+    """
+
+    mode: Literal["direct", "reason", "think"] = "direct"
+    max_tokens: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
+    repeats: Annotated[int, BeforeValidator(_whole)] = Field(default=1, ge=1)
+    window: bool = False
+    evidence: bool = True
+    confidence: bool = True
+
+
 Speaker = Annotated[SpeakerConfig, BeforeValidator(_role_table)]
 Chatbot = Annotated[ChatbotConfig, BeforeValidator(_role_table)]
+Judges = Annotated[tuple[Annotated[JudgeConfig, BeforeValidator(_role_table)], ...] | None, BeforeValidator(_several)]
 Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
 
 
 class RunConfig(BaseModel):
     """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles.
 
-    Without a judge the embedded model judges, where anything is judged at all.
+    `judge`: one or several; without any the embedded model judges, where anything is judged at all.
     `engine` hosts every model in-process that has no `url`.
     `controls`: the personas that are controls take part, too. `target` and `end_semantics` are for official VERA-MH
     bundles, as `load_bundle` takes them.
@@ -121,23 +144,66 @@ class RunConfig(BaseModel):
     end_semantics: EndSemantics = "fixed"
     simulator: Speaker = SpeakerConfig(model=EMBEDDED)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
-    judge: Role | None = None
+    judge: Judges = None
 
 
-ROLES: dict[str, type[RoleConfig]] = {"simulator": SpeakerConfig, "chatbot": ChatbotConfig, "judge": RoleConfig}
+ROLES: dict[str, type[RoleConfig]] = {"simulator": SpeakerConfig, "chatbot": ChatbotConfig, "judge": JudgeConfig}
+
+JUDGE_FLAGS = {
+    "judge_mode": "mode",
+    "judge_repeats": "repeats",
+    "judge_window": "window",
+    "judge_evidence": "evidence",
+    "judge_confidence": "confidence",
+}
+"""Flags that hold for every judge of the command line -> the key that each sets."""
+
+FLAG_NAMES = {
+    "judge_evidence": "--no-evidence",
+    "judge_confidence": "--no-confidence",
+    "judge_window": "--judge-window",
+}
+"""Flags that have no value and are not called as their key."""
 
 
-def load_config(file: Path | None, flags: Mapping[str, Any]) -> RunConfig:
-    """The config of `file` with `flags` over it; a flag that is None was not given.
+def load_config(file: Path | None, flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> RunConfig:
+    """The config of `file`, or one that a run `stored`, with `flags` over it; a flag that is None was not given.
 
     Raises UserError naming the file and key, or the flag, that is wrong.
     """
     given = {key: value for key, value in flags.items() if value is not None}
-    table = _read(file) if file is not None else {}
+    table = _read(file) if file is not None else dict(stored or {})
+    source = "the config of the run" if file is None else str(file)
     try:
-        return RunConfig.model_validate(table | given)
+        return RunConfig.model_validate(table | _settings(given))
     except ValidationError as error:
-        raise UserError(_sentence(error, file, given)) from None
+        raise UserError(_sentence(error, source, table, given)) from None
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags as keys of the config: those for judges go into each judge's table."""
+    shared = {key: given[flag] for flag, key in JUDGE_FLAGS.items() if flag in given}
+    own = {key: value for key, value in given.items() if key not in JUDGE_FLAGS}
+    if not shared:
+        return own
+    if "judge" not in own:
+        flag = next(_flag(name, given) for name in JUDGE_FLAGS if name in given)
+        raise UserError(f"{flag}: holds for the judges of the command line; name them with --judge")
+    judges = own["judge"] if isinstance(own["judge"], list | tuple) else [own["judge"]]
+    return own | {"judge": [_with(judge, shared) for judge in judges]}
+
+
+def _with(judge: Any, shared: Mapping[str, Any]) -> Any:
+    """A judge's table with the shared settings; a text that names none is left for the validation to refuse."""
+    try:
+        return _role_table(judge) | shared
+    except ValueError:
+        return judge
+
+
+def _flag(name: str, given: Mapping[str, Any]) -> str:
+    """A flag as it was written."""
+    return FLAG_NAMES.get(name) or f"--{name.replace('_', '-')} {given[name]}"
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -151,19 +217,37 @@ def _read(file: Path) -> dict[str, Any]:
         raise UserError(f"{file}: the config cannot be read ({error.strerror}); correct the path") from None
 
 
-def _sentence(error: ValidationError, file: Path | None, given: Mapping[str, Any]) -> str:
+def _sentence(error: ValidationError, source: str, table: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     found = error.errors(include_url=False)[0]
-    place = [str(part) for part in found["loc"]]
-    top = place[0] if place else ""
-    # The members of a union are named by their type; a user knows no such key.
-    key = ".".join(part for part in place if part not in ("int", "list[str]"))
-    where = f"--{top.replace('_', '-')} {given[top]}" if top in given else f"{file}: key {key}"
+    loc = found["loc"]
+    top = str(loc[0]) if loc else ""
+    where = _flag_of(loc, given) if top in given else f"{source}: {_key(loc, table)}"
     if found["type"] == "extra_forbidden":
-        known = RunConfig if len(place) == 1 else ROLES.get(top, RoleConfig)
+        known = RunConfig if len(loc) == 1 else ROLES.get(top, RoleConfig)
         return f"{where}: unknown key; known ones are {', '.join(known.model_fields)}"
     if found["type"] == "missing":
         return f"{where}: missing, add it"
     return f"{where}: {_told(found)}"
+
+
+def _key(loc: tuple[int | str, ...], table: Mapping[str, Any]) -> str:
+    """The key of a file, dotted; of several judges, which one."""
+    # The members of a union are named by their type; a user knows no such key.
+    parts = [part for part in loc if isinstance(part, str) and part not in ("int", "list[str]")]
+    several = table.get(parts[0]) if parts[:1] == ["judge"] else None
+    place = next((part for part in loc if isinstance(part, int)), None)
+    which = f" (judge {place + 1} of {len(several)})" if isinstance(several, list) and place is not None else ""
+    return f"key {'.'.join(parts)}{which}"
+
+
+def _flag_of(loc: tuple[int | str, ...], given: Mapping[str, Any]) -> str:
+    """The flag that is wrong: that of the role, or one that holds for every judge."""
+    shared = next((flag for flag, key in JUDGE_FLAGS.items() if flag in given and key == loc[-1]), None)
+    if loc[0] != "judge" or shared is None:
+        value, place = given[str(loc[0])], loc[1] if len(loc) > 1 else None
+        one = value[place] if isinstance(value, list | tuple) and isinstance(place, int) else value
+        return f"--{str(loc[0]).replace('_', '-')} {one}"
+    return _flag(shared, given)
 
 
 def _told(found: Any) -> str:
@@ -179,6 +263,10 @@ def _told(found: Any) -> str:
             return "must begin with http:// or https://"
         case "string_too_short":
             return "must not be empty"
+        case "bool_parsing" | "bool_type":
+            return "must be true or false"
+        case "tuple_type":
+            return "must be a model's name, a table of settings or a list of these"
         case "model_type" | "model_attributes_type":
             return "must be a model's name or a table of settings"
     message: str = found["msg"].removeprefix("Value error, ")

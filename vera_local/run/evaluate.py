@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,28 +15,42 @@ from vera_local.engine.probe import probe_constraint
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
 from vera_local.report.files import Instrument, write_results, write_transcripts
+from vera_local.report.verdicts import uncertain, write_verdicts
 from vera_local.run import manifest
 from vera_local.run.asked import asked_frame
 from vera_local.run.config import load_config
 from vera_local.run.folder import locked, prepare_folder
-from vera_local.run.host import Host, Opener, Opening, key_of
-from vera_local.run.judging import judge_stage
-from vera_local.run.plan import Plan, Player
+from vera_local.run.host import Host, Key, Opener, Opening, key_of
+from vera_local.run.judging import judge_stage, unrated
+from vera_local.run.juries import Bench, bench, facts
+from vera_local.run.plan import Plan, Player, Seat
 from vera_local.run.progress import Watcher
 from vera_local.run.simulating import simulate_stage
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store
+from vera_local.run.verdicts import alike_between_judges, alike_in_repeats, row_of
 from vera_local.score import UNKNOWN, Grouping, Rating, Scale, Scores, ratings_frame, score_by_judge
+from vera_local.score.alike import Share
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run holds now: its conversations and, by judge, its scores."""
+    """What a run holds now: its conversations and, by judge, its scores.
+
+    `bench` tells which judges these are; repeats of one judge, and all judges, are also scored together.
+    """
 
     folder: Path
     bundle: Bundle
     conversations: tuple[Conversation, ...]
+    bench: Bench
     scores: dict[str, Scores]
+    uncertain: dict[str, int]
+    """Judge -> how many of its answers a person should look at, for the judges that have any."""
+    repeats: dict[str, Share]
+    """Joined judge -> of the questions that all its repeats asked, those answered alike."""
+    agreement: dict[tuple[str, str], Share]
+    """Pair of judges -> of the ratings that both gave, those that are equal."""
     missing_verdicts: dict[str, int]
     """Verdict state -> how many verdicts are in it, for the states without an answer."""
     reasons: dict[str, str]
@@ -58,7 +72,7 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
     with locked(plan.out):
         manifest.enter(plan)
         if judge:
-            manifest.enter_judge(plan, further=False)
+            manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
             store.begin(plan.conversations())
             await _stages(plan, store, opener, watcher, simulate=True, judge=judge)
@@ -69,7 +83,7 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
     """Judge the conversations that the plan's folder holds, simulating none; raises as `run`."""
     must_hold_run(plan.out)
     with locked(plan.out):
-        manifest.enter_judge(plan, further=True)
+        manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
             await _stages(plan, store, opener, watcher, simulate=False, judge=True)
             return publish(plan.out, plan.bundle, store)
@@ -82,7 +96,7 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
         # The transcripts are written when the first stage ends; before, a run may have been stopped with nothing yet.
         _must_be_whole(plan.out, begun=(plan.out / "conversations.jsonl").exists())
         return
-    players = (*plan.speakers, plan.judge) if judge else plan.speakers
+    players = (*plan.speakers, *(seat.player for seat in plan.judges if judge))
     for player in {key_of(p): p for p in players if p.url is not None}.values():
         engine = await opener(Opening(player, None))
         await engine.aclose()
@@ -94,15 +108,32 @@ async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *,
         if simulate and any(c.ending in (None, Ending.ERROR) for c in store.conversations()):
             await _ready(host, watcher, *plan.speakers)
             await simulate_stage(plan, store, host.engine, watcher)
-        rated = store.rated(plan.judge.profile.name)
-        if judge and any(c.judgeable and c.id not in rated for c in store.conversations()):
-            await _ready(host, watcher, plan.judge)
-            await probe_constraint(host.engine(plan.judge), plan.judge.profile.name)
-            await judge_stage(plan, store, host.engine(plan.judge), watcher)
+        for seats in by_engine(plan.judges) if judge else ():
+            await _judge(plan, [seat for seat in seats if unrated(store, seat)], store, host, watcher)
     except ExceptionGroup as group:
         raise _cause(group) from group
     finally:
         await host.aclose()
+
+
+def by_engine(seats: Iterable[Seat]) -> list[list[Seat]]:
+    """The seats of each engine, so that each is opened once; engines and seats in the order given."""
+    groups: dict[Key, list[Seat]] = {}
+    for seat in seats:
+        groups.setdefault(key_of(seat.player), []).append(seat)
+    return list(groups.values())
+
+
+async def _judge(plan: Plan, seats: Sequence[Seat], store: Store, host: Host, watcher: Watcher) -> None:
+    """Judge from seats of one engine, one after another; with none to judge from nothing is opened."""
+    if not seats:
+        return
+    player = seats[0].player
+    await _ready(host, watcher, player)
+    engine = host.engine(player)
+    await probe_constraint(engine, player.profile.name)
+    for seat in seats:
+        await judge_stage(plan, seat, store, engine, watcher)
 
 
 def _cause(group: ExceptionGroup[Exception]) -> Exception:
@@ -137,7 +168,7 @@ def must_hold_run(folder: Path) -> dict[str, Any]:
 
 def bundle_of_run(folder: Path) -> Bundle:
     """The bundle that the run in `folder` names; UserError where there is no run or no such bundle."""
-    config = load_config(None, must_hold_run(folder)["config"])
+    config = load_config(None, {}, must_hold_run(folder)["config"])
     return load_bundle(config.bundle, config.target, config.end_semantics)
 
 
@@ -160,18 +191,25 @@ def score_run(folder: Path, bundle: Bundle, by: Mapping[str, Grouping] | None = 
 
 def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Grouping] | None = None) -> Outcome:
     """Derive all exports of a run from its store."""
-    conversations = store.conversations()
-    frame = _frame(conversations, bundle, store)
+    conversations, judges = store.conversations(), bench_of(folder, bundle, store)
+    rows = tuple(map(row_of, store.all_verdicts()))
+    frame = _frame(conversations, bundle, judges)
     questions = asked_frame(store, bundle.rubric, {c.id: c.persona for c in conversations})
     scores = score_by_judge(frame, _scale(bundle, frame), by=by, questions=questions)
     write_transcripts(folder, conversations)
-    write_results(folder, frame, questions, scores, Instrument(bundle.name, bundle.version, bundle.group_column))
+    write_verdicts(folder, rows)
+    instrument = Instrument(bundle.name, bundle.version, bundle.group_column)
+    write_results(folder, frame, questions, scores, instrument, facts(judges))
     missing = {state.value: n for state, n in store.states().items() if state.value != "answered"}
     return Outcome(
         folder=folder,
         bundle=bundle,
         conversations=conversations,
+        bench=judges,
         scores=scores,
+        uncertain=uncertain(rows),
+        repeats=alike_in_repeats(judges, rows),
+        agreement=alike_between_judges(judges),
         missing_verdicts=missing,
         reasons=store.reasons(),
         replies=store.faulty_replies(),
@@ -179,12 +217,21 @@ def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Groupin
     )
 
 
-def _frame(conversations: Iterable[Conversation], bundle: Bundle, store: Store) -> pl.DataFrame:
+def bench_of(folder: Path, bundle: Bundle, store: Store) -> Bench:
+    """Who judged the run in `folder`, and what they came to together."""
+    entered = manifest.read(folder)
+    assert entered is not None
+    return bench(store.ratings(), entered["judges"], bundle.rubric)
+
+
+def _frame(conversations: Iterable[Conversation], bundle: Bundle, judges: Bench) -> pl.DataFrame:
     by_id = {c.id: c for c in conversations}
     groups = {p.name: p.group for p in bundle.personas}
     return ratings_frame(
         Rating(c.id, c.persona, groups.get(c.persona, UNKNOWN), c.repeat, judge, r.dimension, r.rating)
-        for c, judge, r in ((by_id[id], judge, r) for id, judge, r in store.ratings())
+        for judge in sorted(judges.ratings)
+        for c, ratings in ((by_id[id], ratings) for id, ratings in judges.ratings[judge].items())
+        for r in ratings
     )
 
 

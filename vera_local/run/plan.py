@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +15,9 @@ from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.profile import EngineOptions, Profile, Role, Source, Template, find_profile
 from vera_local.engine.seam import Draw
 from vera_local.errors import UserError
-from vera_local.run.config import EMBEDDED, EngineName, RoleConfig, RunConfig
+from vera_local.judge import Mode
+from vera_local.judge.jury import JURY
+from vera_local.run.config import EMBEDDED, EngineName, JudgeConfig, RoleConfig, RunConfig
 
 DEMONSTRATION_TURNS = 6
 """Messages per conversation where the embedded model plays every role: enough to see each part at work on two cores."""
@@ -35,6 +39,29 @@ class Player:
         return self.profile.source.embedded is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A judge's place in a run: it rates every conversation once.
+
+    `name` stands in its verdicts: that of its `judge`, and `#2`, `#3` ... behind it for further repeats (`repeat`
+    counts from 1). The budget of its reasoning is the player's `max_tokens`.
+    """
+
+    name: str
+    judge: str
+    repeat: int
+    player: Player
+    mode: Mode
+    window: bool
+    evidence: bool
+    confidence: bool
+
+    @property
+    def budget(self) -> int:
+        """Tokens it may reason with before it answers."""
+        return 0 if self.mode is Mode.DIRECT else self.player.draw.max_tokens
+
+
 @dataclass(frozen=True)
 class Plan:
     """A run, ready to start. `turns` counts messages and is even, since the chatbot has the last word.
@@ -48,7 +75,7 @@ class Plan:
     turns: int
     simulator: Player | None
     chatbot: Player
-    judge: Player
+    judges: tuple[Seat, ...]
     system_prompt: str
     out: Path
 
@@ -66,9 +93,10 @@ class Plan:
 def make_plan(config: RunConfig) -> Plan:
     """Look up what the config names; raises UserError for what cannot be found."""
     bundle = load_bundle(config.bundle, config.target, config.end_semantics)
-    simulator = _player(config, bundle, "simulator") if _needs_simulator(config, bundle) else None
-    chatbot, judge = (_player(config, bundle, role) for role in ("chatbot", "judge"))
-    small = all(player.embedded for player in (simulator, chatbot, judge) if player is not None)
+    simulator = _player(config, bundle, "simulator", config.simulator) if _needs_simulator(config, bundle) else None
+    chatbot, judges = _player(config, bundle, "chatbot", config.chatbot), _seats(config, bundle)
+    players = (simulator, chatbot, *(seat.player for seat in judges))
+    small = all(player.embedded for player in players if player is not None)
     turns = config.turns or (min(DEMONSTRATION_TURNS, bundle.turns) if small else bundle.turns)
     return Plan(
         config=config,
@@ -77,10 +105,57 @@ def make_plan(config: RunConfig) -> Plan:
         turns=turns + turns % 2,
         simulator=simulator,
         chatbot=chatbot,
-        judge=judge,
+        judges=judges,
         system_prompt=_system_prompt(config, bundle),
-        out=config.out or _default_folder(config, bundle),
+        out=config.out or _default_folder(config, bundle, small=small),
     )
+
+
+def judges_of(config: RunConfig) -> tuple[JudgeConfig, ...]:
+    """The judges of the config; the embedded model where it names none."""
+    return config.judge or (JudgeConfig(model=EMBEDDED),)
+
+
+def judge_name(judge: JudgeConfig) -> str:
+    """What a judge is called: its profile's name, and its mode behind it unless it answers at once."""
+    name = _profile(judge).name
+    return name if judge.mode == "direct" else f"{name}:{judge.mode}"
+
+
+def _seats(config: RunConfig, bundle: Bundle) -> tuple[Seat, ...]:
+    """A seat for each repeat of each judge; UserError where two have one name or one has the jury's."""
+    seats = tuple(seat for judge in judges_of(config) for seat in _repeated(judge, config, bundle))
+    for name, times in Counter(seat.name for seat in seats).items():
+        if times > 1:
+            raise UserError(
+                f"judge: {name} is named twice; for further opinions of one judge set its repeats "
+                "(--judge-repeats N), or let it judge in another mode"
+            )
+        if name == JURY:
+            raise UserError(f"judge: no judge can be called {JURY}, which is what all of them together are called")
+    return seats
+
+
+def _repeated(judge: JudgeConfig, config: RunConfig, bundle: Bundle) -> Iterator[Seat]:
+    name, player, mode = judge_name(judge), _player(config, bundle, "judge", judge), Mode(judge.mode)
+    _must_reason_as_asked(player, mode)
+    for repeat in range(1, judge.repeats + 1):
+        own = name if repeat == 1 else f"{name}#{repeat}"
+        yield Seat(own, name, repeat, player, mode, judge.window, judge.evidence, judge.confidence)
+
+
+def _must_reason_as_asked(player: Player, mode: Mode) -> None:
+    """UserError where a judge cannot reason in its mode, or where its reasoning leaves no room in its context."""
+    name, template = player.profile.name, player.profile.template
+    if mode is Mode.THINK and template.thinks is None:
+        raise UserError(
+            f"judge: nothing tells how {name} ends its own reasoning, which mode think needs to know; "
+            "set template.thinking and template.think_end in a profile of it, or judge in mode reason"
+        )
+    if mode is not Mode.THINK:
+        _must_answer_at_once(player, "judge", "judge in mode think")
+    if mode is not Mode.DIRECT:
+        _must_leave_room(player, "judge")
 
 
 def _personas(config: RunConfig, bundle: Bundle, *, small: bool) -> tuple[Persona, ...]:
@@ -107,31 +182,47 @@ def _needs_simulator(config: RunConfig, bundle: Bundle) -> bool:
     return True
 
 
-def _player(config: RunConfig, bundle: Bundle, name: str) -> Player:
-    role: RoleConfig = getattr(config, name) or RoleConfig(model=EMBEDDED)
-    profile = find_profile(role.model) if role.url is None else _served(role.model)
+def _player(config: RunConfig, bundle: Bundle, name: str, role: RoleConfig) -> Player:
+    profile = _profile(role)
     shipped: Role = getattr(profile.roles, name)
     names = ("temperature", "top_p", "max_tokens", "repetition_penalty")
     told = {n: own for n in names if (own := getattr(role, n, None)) is not None}
     if name in bundle.temperatures:
         told = {"temperature": bundle.temperatures[name]} | told
     draw = Draw(*(told.get(n, getattr(shipped, n)) for n in names))
-    reasons = profile.template.thinking == "always"
-    if reasons and role.url is not None and name == "judge":
+    player = Player(profile, role.url, role.key_env, draw, config.engine)
+    if name != "judge":
+        _must_answer_at_once(player, name, "add it")
+        _must_leave_room(player, name)
+    return player
+
+
+def _must_answer_at_once(player: Player, role: str, remedy: str) -> None:
+    """UserError where a model would reason before every answer."""
+    name, template = player.profile.name, player.profile.template
+    if template.thinking != "always":
+        return
+    if player.url is not None and role == "judge":
         raise UserError(
-            f"judge: {profile.name} behind a server reasons before every answer, which cannot be read yet; "
-            "host it here or choose another model"
+            f"{role}: {name} behind a server reasons before every answer; {remedy}, host it here or choose "
+            "another model"
         )
-    if reasons and role.url is None and not profile.template.answer_prefix:
+    if player.url is None and not template.answer_prefix:
         raise UserError(
-            f"{name}: {profile.name} reasons before every answer and its profile has no template.answer_prefix that "
-            "begins the answer; add it or choose another model"
+            f"{role}: {name} reasons before every answer and its profile has no template.answer_prefix that begins "
+            f"the answer; {remedy} or choose another model"
         )
-    if draw.max_tokens >= profile.context:
-        raise UserError(
-            f"{name}.max_tokens: {draw.max_tokens} leaves no room in the context of {profile.context} tokens; lower it"
-        )
-    return Player(profile, role.url, role.key_env, draw, config.engine)
+
+
+def _must_leave_room(player: Player, role: str) -> None:
+    """UserError where what the role may write fills the context."""
+    written, context = player.draw.max_tokens, player.profile.context
+    if written >= context:
+        raise UserError(f"{role}.max_tokens: {written} leaves no room in the context of {context} tokens; lower it")
+
+
+def _profile(role: RoleConfig) -> Profile:
+    return find_profile(role.model) if role.url is None else _served(role.model)
 
 
 def _served(model: str) -> Profile:
@@ -166,7 +257,8 @@ def _system_prompt(config: RunConfig, bundle: Bundle) -> str:
         raise UserError(f"{file}: the chatbot's system prompt cannot be read ({error}); correct the path") from None
 
 
-def _default_folder(config: RunConfig, bundle: Bundle) -> Path:
-    """The same for the same config, so that the same command finds its run again."""
-    text = json.dumps(config.model_dump(mode="json"), sort_keys=True)
+def _default_folder(config: RunConfig, bundle: Bundle, *, small: bool) -> Path:
+    """The same for the same conversations, so that the same command, or one with a further judge, finds its run."""
+    parts = config.model_dump(mode="json", exclude={"judge"}) | {"small": small}
+    text = json.dumps(parts, sort_keys=True)
     return Path("runs") / f"{bundle.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -9,18 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 from vera_local.bundle import DimensionRating
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 from vera_local.judge import Mode, State, Verdict
+from vera_local.judge.verdict import Confidence
 from vera_local.simulate import Said
 
 NAME = "run.sqlite"
 
-SCHEMA = """
+STEPS = (
+    """
 create table if not exists conversations (
     id text primary key, place integer not null, persona text not null, repeat integer not null,
     ending text, detail text not null default ''
@@ -40,7 +42,31 @@ create table if not exists ratings (
     conversation text not null references conversations (id), judge text not null, dimension text not null,
     rating text, decided_by text not null, primary key (conversation, judge, dimension)
 );
-"""
+""",
+    """
+alter table verdicts add column rationale text not null default '';
+alter table verdicts add column evidence text;
+alter table verdicts add column confidence text;
+alter table verdicts add column left_out text not null default '';
+""",
+)
+"""What brings a store from one version (its `user_version`) to the next; a new file is of version 0."""
+
+
+VERDICT = (
+    "question, state, answer, mode, text, v.detail, rationale, evidence, confidence, left_out,"
+    " prompt_tokens, cached_tokens, output_tokens"
+)
+"""The columns of a verdict, in the order in which `_verdict` reads them."""
+
+
+class Given(NamedTuple):
+    """A verdict and where it belongs; `place` counts from 1 in the judge's path."""
+
+    conversation: str
+    judge: str
+    place: int
+    verdict: Verdict
 
 
 class Store:
@@ -60,7 +86,7 @@ class Store:
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = normal")
             connection.execute("pragma foreign_keys = on")
-            connection.executescript(SCHEMA)
+            _bring_up(connection, file)
         except (sqlite3.Error, OSError) as error:
             raise _unusable(file, error) from error
         return cls(connection, file)
@@ -132,24 +158,27 @@ class Store:
 
     def add_verdict(self, conversation: str, judge: str, place: int, verdict: Verdict) -> None:
         """A verdict and its place (1-based) in the judge's path."""
-        v, u = verdict, verdict.usage
-        row = (conversation, judge, v.question, place, v.state, v.answer, v.mode, v.text, v.detail)
+        row = {"conversation": conversation, "judge": judge, "place": place, **_columns(verdict)}
+        names = ", ".join(row)
         with self._commit() as db:
-            db.execute(
-                "insert into verdicts values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, u.prompt, u.cached, u.output)
-            )
+            db.execute(f"insert into verdicts ({names}) values ({', '.join(f':{name}' for name in row)})", row)
 
     def verdicts(self, conversation: str, judge: str) -> dict[str, Verdict]:
         """Question id -> verdict, in the order they were given."""
         rows = self._db.execute(
-            "select question, state, answer, mode, text, detail, prompt_tokens, cached_tokens, output_tokens"
-            " from verdicts where conversation = ? and judge = ? order by place",
+            f"select {VERDICT} from verdicts v where conversation = ? and judge = ? order by place",
             (conversation, judge),
         )
-        return {
-            question: Verdict(question, State(state), answer, Mode(mode), text, detail, Usage(*usage))
-            for question, state, answer, mode, text, detail, *usage in rows
-        }
+        return {verdict.question: verdict for verdict in map(_verdict, rows)}
+
+    def all_verdicts(self) -> Iterator[Given]:
+        """Every verdict, by judge, in the run's order and then that of the judge's path."""
+        rows = self._db.execute(
+            f"select v.conversation, judge, v.place, {VERDICT} from verdicts v"
+            " join conversations c on c.id = v.conversation order by judge, c.place, v.place"
+        )
+        for conversation, judge, place, *row in rows:
+            yield Given(conversation, judge, place, _verdict(row))
 
     def set_ratings(self, conversation: str, judge: str, ratings: Sequence[DimensionRating]) -> None:
         """The result of a finished walk."""
@@ -227,6 +256,50 @@ class Store:
             " select state, min(detail) from verdicts where detail != '' group by 1"
         )
         return dict(rows.fetchall())
+
+
+def _bring_up(connection: sqlite3.Connection, file: Path) -> None:
+    """Bring a store to the newest version, each step whole or not at all; UserError where it is of a newer program."""
+    version = connection.execute("pragma user_version").fetchone()[0]
+    if version > len(STEPS):
+        raise UserError(f"{file} was written by a newer version of this program; use that version with it")
+    for number, step in enumerate(STEPS[version:], version + 1):
+        connection.executescript(f"begin immediate; {step} pragma user_version = {number}; commit;")
+
+
+def _columns(v: Verdict) -> dict[str, Any]:
+    return {
+        "question": v.question,
+        "state": v.state,
+        "answer": v.answer,
+        "mode": v.mode,
+        "text": v.text,
+        "detail": v.detail,
+        "rationale": v.rationale,
+        "evidence": None if v.evidence is None else json.dumps(v.evidence),
+        "confidence": None if v.confidence is None else json.dumps(v.confidence.options),
+        "left_out": v.left_out,
+        "prompt_tokens": v.usage.prompt,
+        "cached_tokens": v.usage.cached,
+        "output_tokens": v.usage.output,
+    }
+
+
+def _verdict(row: Sequence[Any]) -> Verdict:
+    question, state, answer, mode, text, detail, rationale, evidence, confidence, left_out, *usage = row
+    return Verdict(
+        question=question,
+        state=State(state),
+        answer=answer,
+        mode=Mode(mode),
+        text=text,
+        detail=detail,
+        usage=Usage(*usage),
+        rationale=rationale,
+        evidence=None if evidence is None else tuple(json.loads(evidence)),
+        confidence=None if confidence is None else Confidence(json.loads(confidence)),
+        left_out=left_out,
+    )
 
 
 def _unusable(file: Path, error: Exception) -> UserError:
