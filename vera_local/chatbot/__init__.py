@@ -1,6 +1,24 @@
 """The system under test behind one protocol. Knows no persona and no rubric."""
 
 from vera_local.chatbot.local import LocalChatbot
-from vera_local.chatbot.protocol import Chatbot
+from vera_local.chatbot.making import Asked, make_chatbot
+from vera_local.chatbot.protocol import Answer, Chatbot, ChatbotDown, ChatbotFailed, ChatbotOverflow, Session
+from vera_local.chatbot.recorded import RecordedChatbot
+from vera_local.chatbot.settings import External, Manners, OpenAISettings, RecordedSettings
 
-__all__ = ["Chatbot", "LocalChatbot"]
+__all__ = [
+    "Answer",
+    "Asked",
+    "Chatbot",
+    "ChatbotDown",
+    "ChatbotFailed",
+    "ChatbotOverflow",
+    "External",
+    "LocalChatbot",
+    "Manners",
+    "OpenAISettings",
+    "RecordedChatbot",
+    "RecordedSettings",
+    "Session",
+    "make_chatbot",
+]

@@ -5,26 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vera_local.conversation import Message, Speaker
-from vera_local.engine.seam import ChatMessage, Draw, Engine, Reply, Request
+from vera_local.chatbot.protocol import Answer
+from vera_local.conversation import Conversation, Message, Speaker
+from vera_local.engine.seam import ChatMessage, Draw, Engine, Finish, Request
 
 
 @dataclass(frozen=True, slots=True)
 class LocalChatbot:
-    """Sees the user as "user" and itself as "assistant"; an empty system prompt is not sent."""
+    """Sees the user as "user" and itself as "assistant"; an empty system prompt is not sent.
+
+    It is its own session, since a model remembers nothing; the engine belongs to whoever opened it.
+    """
 
     engine: Engine
     draw: Draw
     system_prompt: str
 
-    async def reply(self, history: Sequence[Message], seed: int) -> Reply:
-        return await self.engine.generate(Request(self.prompt(history), self.draw.seeded(seed)))
+    @property
+    def remembers(self) -> bool:
+        return False
+
+    @property
+    def places(self) -> int | None:
+        return None
+
+    async def check(self) -> None:
+        return None
+
+    async def open(self, conversation: Conversation, seed: int) -> LocalChatbot:
+        return self
+
+    async def reply(self, history: Sequence[Message], seed: int) -> Answer:
+        reply = await self.engine.generate(Request(self.prompt(history), self.draw.seeded(seed)))
+        return Answer(reply.text, reply.usage, reply.finish is Finish.LENGTH)
+
+    async def aclose(self) -> None:
+        return None
 
     def prompt(self, history: Sequence[Message]) -> tuple[ChatMessage, ...]:
         """The history in the words of chat templates."""
         system = (ChatMessage("system", self.system_prompt),) if self.system_prompt else ()
-        return (*system, *(_seen_by_chatbot(m) for m in history))
+        return (*system, *(seen_by_chatbot(m) for m in history))
 
 
-def _seen_by_chatbot(message: Message) -> ChatMessage:
+def seen_by_chatbot(message: Message) -> ChatMessage:
+    """A message with the role that a chatbot knows its speaker by."""
     return ChatMessage("user" if message.speaker is Speaker.PERSONA else "assistant", message.text)

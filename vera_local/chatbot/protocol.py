@@ -3,15 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from vera_local.conversation import Message
-from vera_local.engine.seam import Reply
+from vera_local.conversation import Conversation, Message
+from vera_local.engine.seam import NO_USAGE, EngineDied, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a chatbot wrote, as it came, what it cost where that is known, and whether it was cut at a token limit."""
+
+    text: str
+    usage: Usage = NO_USAGE
+    cut: bool = False
+
+
+class ChatbotFailed(Exception):
+    """A conversation got no reply and will get none; the message tells the cause in one sentence."""
+
+
+class ChatbotOverflow(ChatbotFailed):
+    """The history no longer fits what the chatbot can read."""
+
+
+class ChatbotDown(EngineDied):
+    """One conversation after the other got no reply: the chatbot is gone, and with it the run."""
+
+
+class Session(Protocol):
+    """One conversation with a chatbot."""
+
+    async def reply(self, history: Sequence[Message], seed: int) -> Answer:
+        """The answer to the last message of a history that ends with the user's.
+
+        Raises ChatbotFailed or an EngineError where there is none: a text that tells of an error is no answer.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End the conversation on the chatbot's side; never raises on account of the chatbot."""
+        ...
 
 
 class Chatbot(Protocol):
-    """Answers the last message of a history that ends with the user's."""
+    """What is tested. Every conversation is a session of its own and sees nothing of any other."""
 
-    async def reply(self, history: Sequence[Message], seed: int) -> Reply:
-        """The next chatbot message, as it came, and what it cost; raises an EngineError where there is none."""
+    @property
+    def remembers(self) -> bool:
+        """Whether a session holds the history on the chatbot's side, so that no other session can go on with it."""
+        ...
+
+    @property
+    def places(self) -> int | None:
+        """How many sessions may be open at once; None: any number."""
+        ...
+
+    async def check(self) -> None:
+        """Find what can be found wrong before a conversation begins; raises UserError."""
+        ...
+
+    async def open(self, conversation: Conversation, seed: int) -> Session:
+        """Begin a conversation, or go on with one; raises ChatbotFailed."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of all that the chatbot holds on this machine."""
         ...

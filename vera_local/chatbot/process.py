@@ -1,0 +1,115 @@
+"""A process that answers lines of JSON with lines of JSON, and dies with us. Knows no chatbot and no conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from vera_local.chatbot.manners import Fault
+
+END_SECONDS = 2.0
+"""Time for a process to end by itself once its input is closed."""
+
+LAST_WORDS = 2000
+"""Bytes of a process's error output that are kept, to tell why it ended."""
+
+_TIED = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes the program, which then dies with us, even when we are killed by kill -9."""
+
+
+class Gone(Fault):
+    """The process has ended, or is of no more use."""
+
+
+class Process:
+    """One process in a session of its own, so that Ctrl-C does not reach it and all that it starts ends with it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._words = b""
+        self._listening = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def start(cls, command: Sequence[str], line_limit: int) -> Process:
+        """Start `command`; a line of its output may have `line_limit` bytes."""
+        tied = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid())] if sys.platform == "linux" else []
+        pipe = asyncio.subprocess.PIPE
+        return cls(
+            await asyncio.create_subprocess_exec(
+                *tied,
+                *command,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                limit=line_limit,
+                start_new_session=True,
+                # A Python program would otherwise keep its lines in a buffer.
+                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            )
+        )
+
+    async def exchange(self, request: Mapping[str, Any]) -> Any:
+        """What comes back for one line; Fault where it is no JSON, Gone where nothing more will come."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            await self._process.stdin.drain()
+            line = await self._process.stdout.readline()
+        except ValueError:
+            raise Gone("its reply is longer than a line may be") from None
+        except ConnectionError:
+            line = b""
+        if not line.endswith(b"\n"):
+            raise Gone(await self._how_it_ended())
+        try:
+            return json.loads(line.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise Fault("its reply is not in UTF-8") from None
+        except (ValueError, RecursionError):
+            raise Fault("its reply is not a line of JSON") from None
+
+    async def close(self) -> None:
+        """Close its input and wait for its end, forced where it takes too long."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it and all that it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._listening.cancel()
+
+    async def _listen(self) -> None:
+        """Keep the last words, so that its error output neither fills up nor is lost."""
+        assert self._process.stderr is not None
+        while chunk := await self._process.stderr.read(LAST_WORDS):
+            self._words = (self._words + chunk)[-LAST_WORDS:]
+
+    async def _how_it_ended(self) -> str:
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                code = await self._process.wait()
+                await asyncio.shield(self._listening)
+        except TimeoutError:
+            return "its process closed its output"
+        said = self._words.decode(errors="replace").strip().splitlines()
+        return f"its process ended with code {code}" + (f" ({said[-1].strip()[:200]})" if said else "")
