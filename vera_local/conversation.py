@@ -26,12 +26,17 @@ class Ending(StrEnum):
     """The history no longer fits a model's context; what was said before stays."""
     SIMULATOR = "simulator"
     """The simulator gave no usable message, in all its tries."""
+    CHATBOT = "chatbot"
+    """The chatbot failed for good; what it answered before stays."""
     ERROR = "error"
     """An engine failed for good."""
 
 
 JUDGEABLE = frozenset({Ending.TURNS, Ending.PERSONA, Ending.RECORDED})
 """Endings after which a conversation is evidence about the chatbot."""
+
+RETRIED = frozenset({Ending.CHATBOT, Ending.ERROR})
+"""Endings of which the same run, begun again, makes a new attempt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from vera_local.chatbot import Chatbot, LocalChatbot
-from vera_local.conversation import Message, Speaker
+from vera_local.chatbot import Answer, Chatbot, LocalChatbot
+from vera_local.conversation import Conversation, Message, Speaker
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.seam import ChatMessage, Draw, Finish, InvalidRequest, Reply, Request, Sampling, Usage
 
@@ -29,7 +29,8 @@ def test_an_empty_system_prompt_is_not_sent() -> None:
 async def test_its_reply_comes_as_it_was_written() -> None:
     written = Reply("  <END OF CHAT>\n", Finish.LENGTH, Usage(5, 2, 4), tokens=(7, 8))
     chatbot: Chatbot = LocalChatbot(FakeEngine(lambda _: written), DRAW, "Help.")
-    assert await chatbot.reply(HISTORY, 1) == written
+    session = await chatbot.open(Conversation("Ann-1", "Ann", 1), 0)
+    assert await session.reply(HISTORY, 1) == Answer(written.text, written.usage, cut=True)
 
 
 async def test_a_failing_engine_is_told_on() -> None:

@@ -25,6 +25,7 @@ ENDINGS: dict[Ending | None, str] = {
     Ending.RECORDED: "recorded elsewhere",
     Ending.OVERFLOW: "too long for a model's context",
     Ending.SIMULATOR: "no usable persona message",
+    Ending.CHATBOT: "chatbot failed",
     Ending.ERROR: "engine failed",
     None: "not finished",
 }

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from vera_local.bundle import Bundle, load_bundle
-from vera_local.conversation import Conversation, Ending
+from vera_local.conversation import RETRIED, Conversation
 from vera_local.engine.probe import probe_constraint
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
@@ -105,7 +105,7 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
 async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool) -> None:
     host = Host(opener)
     try:
-        if simulate and any(c.ending in (None, Ending.ERROR) for c in store.conversations()):
+        if simulate and any(c.ending is None or c.ending in RETRIED for c in store.conversations()):
             await _ready(host, watcher, *plan.speakers)
             await simulate_stage(plan, store, host.engine, watcher)
         for seats in by_engine(plan.judges) if judge else ():

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from vera_local.bundle import DimensionRating
-from vera_local.conversation import Conversation, Ending, Message, Speaker
+from vera_local.conversation import RETRIED, Conversation, Ending, Message, Speaker
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 from vera_local.judge import Mode, State, Verdict
@@ -214,9 +214,15 @@ class Store:
         return frozenset(id for (id,) in rows)
 
     def reopen_failed(self) -> None:
-        """Let conversations that an engine's failure ended go on from where they were."""
+        """Let conversations that a failure of an engine or of the chatbot ended go on from where they were."""
         with self._commit() as db:
-            db.execute("update conversations set ending = null, detail = '' where ending = ?", (Ending.ERROR,))
+            for ending in sorted(RETRIED):
+                db.execute("update conversations set ending = null, detail = '' where ending = ?", (ending,))
+
+    def begin_anew(self, conversations: Sequence[str]) -> None:
+        """Drop all that was said in these conversations, which have not ended."""
+        with self._commit() as db:
+            db.executemany("delete from messages where conversation = ?", [(id,) for id in conversations])
 
     def forget_failed(self, judge: str) -> None:
         """Take this judge's walks back to before an engine's failure: what came after it may lie on another path."""

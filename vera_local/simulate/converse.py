@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from vera_local.bundle import Persona
-from vera_local.chatbot import Chatbot
+from vera_local.chatbot import Chatbot, ChatbotFailed, ChatbotOverflow, Session
 from vera_local.conversation import Conversation, Ending, Message, Speaker
-from vera_local.engine.seam import NO_USAGE, ContextOverflow, EngineDied, EngineError, Finish, Usage
+from vera_local.engine.seam import NO_USAGE, ContextOverflow, EngineDied, EngineError, Usage
 from vera_local.seed import derive
 from vera_local.simulate.noted import NotedSimulator
 from vera_local.simulate.simulator import Simulator
@@ -61,10 +61,11 @@ async def converse(setting: Setting, persona: Persona, so_far: Conversation, rec
 
     A failure that concerns this conversation alone becomes its ending. EngineDied is raised: it concerns all.
     """
-    conversation = so_far
+    conversation, session = so_far, None
     try:
+        session = await setting.chatbot.open(so_far, derive(setting.seed, so_far.id, "open"))
         while len(conversation.messages) < setting.turns:
-            said = await _next(setting, persona, conversation)
+            said = await _next(setting, session, persona, conversation)
             if said.message.text or said.message.speaker is Speaker.CHATBOT:
                 conversation = replace(conversation, messages=(*conversation.messages, said.message))
                 record(len(conversation.messages), said)
@@ -72,21 +73,27 @@ async def converse(setting: Setting, persona: Persona, so_far: Conversation, rec
                 return Ended(replace(conversation, ending=Ending.PERSONA))
     except EngineDied:
         raise
+    except ChatbotFailed as error:
+        ending = Ending.OVERFLOW if isinstance(error, ChatbotOverflow) else Ending.CHATBOT
+        return Ended(replace(conversation, ending=ending), str(error))
     except ContextOverflow as error:
         return Ended(replace(conversation, ending=Ending.OVERFLOW), str(error))
     except _SimulatorSilent as error:
         return Ended(replace(conversation, ending=Ending.SIMULATOR), str(error))
     except EngineError as error:
         return Ended(replace(conversation, ending=Ending.ERROR), str(error))
+    finally:
+        if session is not None:
+            await session.aclose()
     return Ended(replace(conversation, ending=Ending.TURNS))
 
 
-async def _next(setting: Setting, persona: Persona, conversation: Conversation) -> Said:
+async def _next(setting: Setting, session: Session, persona: Persona, conversation: Conversation) -> Said:
     turn = len(conversation.messages) + 1
     if turn % 2 == 0:
         seed = derive(setting.seed, conversation.id, turn)
-        reply = await setting.chatbot.reply(conversation.messages, seed)
-        return Said(Message(Speaker.CHATBOT, reply.text), reply.usage, reply.finish is Finish.LENGTH)
+        reply = await session.reply(conversation.messages, seed)
+        return Said(Message(Speaker.CHATBOT, reply.text), reply.usage, reply.cut)
     if turn == 1 and persona.opening is not None:
         return Said(Message(Speaker.PERSONA, persona.opening), NO_USAGE, cut=False)
     assert setting.simulator is not None, "a persona that says more than its opening is played by a model"
