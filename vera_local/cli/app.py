@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from vera_local.cli import agree as agree_command
+from vera_local.cli import compare as compare_command
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
 from vera_local.cli import reading as reading_command
@@ -37,6 +38,7 @@ app.add_typer(transcript_commands.app)
 app.add_typer(agree_command.app)
 app.add_typer(score_command.app)
 app.add_typer(reading_command.app)
+app.add_typer(compare_command.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]

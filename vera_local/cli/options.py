@@ -17,3 +17,4 @@ Engine = Annotated[
     typer.Option(metavar="vllm|transformers", help="What hosts models on this machine; vllm unless told otherwise."),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]

@@ -39,3 +39,8 @@ def span(bounds: Bounds) -> str:
 def mark(few: bool) -> str:
     """What stands behind a number that few personas are behind."""
     return "*" if few else ""
+
+
+def signed_span(bounds: Bounds) -> str:
+    """The interval of a difference in one cell."""
+    return NONE if bounds.low is None or bounds.high is None else f"{bounds.low:+.1f} to {bounds.high:+.1f}"

