@@ -16,6 +16,7 @@ from vera_local.errors import UserError
 from vera_local.report import by_group, by_value, failure_modes, interval_table, matrix, scores_markdown, write_file
 from vera_local.report.comparison import change_table, confusion_table, differences, letters, side_by_side
 from vera_local.report.comparison_files import changed_frame, changes_markdown, compared_frame, comparison_markdown
+from vera_local.report.markdown import bullets
 from vera_local.run.comparing import JudgesCompared, RunsCompared, compare_judges, compare_runs
 from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.grouping import groupings
@@ -109,7 +110,7 @@ def _show_runs(compared: RunsCompared, table: Path | None, markdown: Path | None
         _write(table, compared_frame(comparisons))
     if markdown is not None:
         lines = [line for judge, one in comparisons.items() for line in comparison_markdown(judge, one)]
-        write_file(markdown, "\n".join([*lines, *_about(compared), ""]).encode())
+        write_file(markdown, "\n".join([*lines, *bullets(_about(compared)), ""]).encode())
     if as_json:
         print(json.dumps(_runs(compared)))
         return

@@ -85,16 +85,16 @@ def legend(comparison: Comparison) -> Iterator[str]:
 
 def change_table(changes: Changes) -> RenderableType:
     """How many ratings changed and in which direction, for each dimension."""
-    table = plain_table("Dimension", ["Both", *(kind.capitalize() for kind in KINDS), "Unrated", stacked("net 95 %")])
-    table.add_column("So it is", max_width=12)
+    table = plain_table("Dimension", ["Both", *(kind.capitalize() for kind in KINDS), "Unrated"])
+    table.add_column("So it is")
     for name, change in {**changes.dimensions, OVERALL: changes.overall}.items():
         if name == OVERALL:
             table.add_section()
         table.add_row(Text(name), *map(Text, _changed(change)), style="bold" if name == OVERALL else "")
     table.caption = Text(
         "Both: ratings that both gave. Relevance: only one of them said that the dimension is not relevant.\n"
-        "Net: % stricter less % milder, of both. Percentages are of both. "
-        f"*: fewer than {FEW} personas."
+        f"Percentages are of both. *: fewer than {FEW} personas. So it is: whether the share of stricter ratings can be\n"
+        "told apart from that of milder ones."
     )
     return table
 
@@ -142,5 +142,4 @@ def _changed(change: Change) -> Iterator[str]:
     for kind in (change.same, change.stricter, change.milder, change.relevance):
         yield str(kind.count) if kind.percentage is None else f"{kind.count}\n{kind.percentage:.1f}%"
     yield str(change.unrated)
-    yield signed_span(change.net_interval)
     yield change.direction

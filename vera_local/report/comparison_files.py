@@ -9,8 +9,8 @@ import polars as pl
 
 from vera_local.report.comparison import OVERALL, legend, named, so_it_is
 from vera_local.report.layout import mark
-from vera_local.report.markdown import HOW, head, row, with_bounds
-from vera_local.score import FEW, Bounds, Profile, Tally
+from vera_local.report.markdown import FEW_NOTE, HOW, bullets, head, row, with_bounds
+from vera_local.score import Bounds, Profile, Tally
 from vera_local.score.changes import KINDS, Change, Changes
 from vera_local.score.compare import Comparison, Difference
 
@@ -84,7 +84,7 @@ def comparison_markdown(judge: str, comparison: Comparison) -> Iterator[str]:
     yield from ("", *_any_worst(comparison), "")
     yield from head(["Dimension", "Side", "Number", "Difference", "So it is"], 3)
     yield from (row(_difference(d)) for d in comparison.differences)
-    yield from ("", *legend(comparison), HOW, f"*: fewer than {FEW} personas. n: relevant ratings.", "")
+    yield from ("", *bullets([*legend(comparison), HOW, FEW_NOTE]), "")
 
 
 def changes_markdown(first: str, second: str, changes: Changes) -> Iterator[str]:

@@ -13,6 +13,14 @@ HOW = (
 )
 
 
+FEW_NOTE = f"An asterisk marks numbers with fewer than {FEW} personas behind them. n: relevant ratings."
+
+
+def bullets(notes: Iterable[str]) -> list[str]:
+    """One list entry for each note."""
+    return [f"- {note}" for note in notes]
+
+
 def scores_markdown(scores: Mapping[str, Scores], group_column: str, notes: Sequence[str]) -> str:
     """For each judge a table of all conversations and one for each way of grouping them; `notes` stand below."""
     return "\n".join(_lines(scores, group_column, notes)) + "\n"
@@ -47,7 +55,7 @@ def _lines(scores: Mapping[str, Scores], group_column: str, notes: Sequence[str]
             for group, profile in groups.items():
                 yield from _profile(profile, its.scale, [group]) if profile.conversations else ()
             yield ""
-    yield from (HOW, f"*: fewer than {FEW} personas. n: relevant ratings.", *notes)
+    yield from bullets([HOW, FEW_NOTE, *notes])
 
 
 def _columns(scale: Scale, first: Sequence[str]) -> list[str]:

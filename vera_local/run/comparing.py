@@ -86,18 +86,23 @@ def compare_runs(folders: Sequence[Path], judges: Sequence[str] = (), *, force: 
 
 
 def compare_judges(folder: Path, judges: Sequence[str] = ()) -> JudgesCompared:
-    """Compare the judges of a run with the first of `judges`, or of them all by name.
+    """Compare the judges of a run with the first of `judges`, or of all single judges by name.
 
     UserError where fewer than two judges are there, or one has not rated.
     """
     results = read_results(folder)
     for judge in judges:
         _must_have(results, judge)
-    first, *others = judges if len(judges) > 1 else [*judges, *(j for j in results.judges if j not in judges)]
+    first, *others = judges if len(judges) > 1 else [*judges, *(j for j in _in_order(results) if j not in judges)]
     if not others:
         raise UserError(f"{folder} has one judge ({first}); name a second run, or add a judge with vera-local judge")
     pairs = tuple(_pair(results, first, other) for other in others)
     return JudgesCompared(folder, _bundle(results), pairs)
+
+
+def _in_order(results: Results) -> list[str]:
+    """Single judges first, then those that stand for several."""
+    return sorted(results.judges, key=lambda judge: (judge in results.juries, judge))
 
 
 def _pair(results: Results, first: str, second: str) -> PairOfJudges:

@@ -58,7 +58,8 @@ def pool_runs(
     _enter(out, _manifest(results, sources, differences))
     with locked(out):
         instrument = Instrument(bundle.name, bundle.version, results[0].group_column)
-        write_results(out, ratings, questions, scores, instrument)
+        juries = {name: its for r in reversed(results) for name, its in r.juries.items()}
+        write_results(out, ratings, questions, scores, instrument, juries)
     return Pooled(out, scores, sources, tuple(differences))
 
 

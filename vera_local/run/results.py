@@ -21,7 +21,7 @@ from vera_local.score import Scale
 class Results:
     """The ratings (SCHEMA) of a run or pool, the questions (QUESTIONS) behind them, and what made them.
 
-    `begun`: its manifest.
+    `juries`: judges that stand for several -> their members and rule; `begun`: the manifest.
     """
 
     folder: Path
@@ -29,6 +29,7 @@ class Results:
     questions: pl.DataFrame
     scale: Scale
     group_column: str
+    juries: Mapping[str, Mapping[str, Any]]
     begun: Mapping[str, Any]
 
     @property
@@ -63,7 +64,8 @@ def read_results(folder: Path) -> Results:
     try:
         scale = TypeAdapter(Scale).validate_python(next(iter(scores["judges"].values()))["scale"])
         ratings, questions = (pl.read_parquet(folder / f"{name}.parquet") for name in (RESULTS, QUESTIONS))
-        return Results(folder, ratings, questions, scale, scores["bundle"]["group_column"], begun)
+        column = scores["bundle"]["group_column"]
+        return Results(folder, ratings, questions, scale, column, scores["juries"], begun)
     except (OSError, KeyError, ValidationError, pl.exceptions.PolarsError):
         raise _unreadable(folder) from None
 
@@ -105,12 +107,11 @@ def _other_judge(first: Results, other: Results, judge: str) -> list[str]:
 
 
 def _members(results: Results, judge: str) -> Mapping[str, Any]:
-    """What a judge is; of several joined to one, what its members are."""
-    judges: Mapping[str, Any] = results.begun["judges"]
-    if judge in judges:
-        return {judge: judges[judge]}
-    name = judge.partition(" (majority of")[0]
-    return {j: its for j, its in judges.items() if j == name or j.startswith(f"{name}#")} or judges
+    """What a judge is; of several joined to one, what each of them is."""
+    members = results.juries.get(judge, {}).get("members", ())
+    if not members:
+        return {judge: results.begun["judges"].get(judge)}
+    return {name: its for member in members for name, its in _members(results, member).items()}
 
 
 def _bundle(results: Results) -> Any:

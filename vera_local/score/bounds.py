@@ -8,6 +8,7 @@ width, and Wilson's is taken as if each persona were one case: wide rather than 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import hypot
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict
@@ -22,6 +23,7 @@ SEED: Final = 0
 """Of the draws: the same ratings give the same intervals."""
 
 BOOTSTRAP, WILSON, OVER_PERSONAS = "bootstrap", "Wilson", "Wilson over personas"
+FROM_BOTH = "from both intervals"
 NO_CASES, ONE_PERSONA = "undefined: no data", "undefined: one persona"
 _SAME = 1e-9  # floating-point dust of equal sums
 
@@ -63,6 +65,17 @@ def bounds_of_score(best: int, worst: int, of: int, personas: int, drawn: Callab
 def bounds_of_difference(drawn: Floats) -> Bounds | None:
     """The interval of a difference, from that of each draw; None where all draws give the same."""
     return _bootstrap(drawn)
+
+
+def bounds_from_both(before: float, its: Bounds, after: float, other: Bounds) -> Bounds:
+    """The interval of `after` less `before`, from how far both are from their own bounds (Newcombe 1998, method 10).
+
+    Both must have an interval.
+    """
+    assert its.low is not None and its.high is not None and other.low is not None and other.high is not None
+    apart = after - before
+    low, high = apart - hypot(after - other.low, its.high - before), apart + hypot(other.high - after, before - its.low)
+    return _bounds(low, high, FROM_BOTH)
 
 
 def _undefined(personas: int) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from vera_local.score.bounds import FEW, SEED, Bounds, bounds_of_difference, bounds_of_share, undefined
+from vera_local.score.bounds import FEW, SEED, Bounds, bounds_from_both, bounds_of_difference, bounds_of_share
 from vera_local.score.compare import Apart
 from vera_local.score.formulas import percentage, percentages
 from vera_local.score.intervals import Floats, cluster_sums, resampled_sums
@@ -98,16 +98,17 @@ class _Changed:
         both, personas = int(sums[-1]), int(np.count_nonzero(table[:, -1]))
         drawn = resampled_sums(table, seed=SEED) if len(table) else np.zeros((1, len(KINDS) + 1))
         shares = percentages(drawn[:, :-1], drawn[:, -1:])
-        net, interval = self.net(sums, shares, personas)
+        kinds = {kind: _kind(int(sums[i]), both, personas, shares[:, i]) for i, kind in enumerate(KINDS)}
+        net = _net(kinds["stricter"], kinds["milder"], shares[:, 1] - shares[:, 2])
         return Change(
             both=both,
             unrated=len(self.one) - both,
             personas=personas,
             few=personas < FEW,
-            **{kind: _kind(int(sums[i]), both, personas, shares[:, i]) for i, kind in enumerate(KINDS)},
-            net=net,
-            net_interval=interval,
-            direction=_direction(interval),
+            **kinds,
+            net=percentage(int(sums[1] - sums[2]), both),
+            net_interval=net,
+            direction=_direction(net),
             confusion=self.confusion(),
         )
 
@@ -123,14 +124,6 @@ class _Changed:
         kinds = [same, relevant & (self.two > self.one), relevant & (self.two < self.one), relevance, both]
         return cluster_sums(np.stack(kinds, axis=1), self.clusters, int(self.clusters.max(initial=-1)) + 1)
 
-    def net(self, sums: Counts, shares: Floats, personas: int) -> tuple[float | None, Bounds]:
-        """Stricter less milder, with its interval."""
-        value = percentage(int(sums[1] - sums[2]), int(sums[-1]))
-        if personas < 2:
-            return value, undefined("undefined: no data" if value is None else "undefined: one persona")
-        same = undefined("undefined: all draws give the same")
-        return value, bounds_of_difference(shares[:, 1] - shares[:, 2]) or same
-
     def confusion(self) -> dict[str, dict[str, int]]:
         counts = np.zeros((len(self.words), len(self.words)), dtype=int)
         np.add.at(counts, (self.one, self.two), 1)
@@ -140,6 +133,14 @@ class _Changed:
 def _kind(n: int, both: int, personas: int, drawn: Floats) -> Kind:
     interval = bounds_of_share(n, both, personas, lambda: drawn)
     return Kind(count=n, percentage=percentage(n, both), interval=interval)
+
+
+def _net(stricter: Kind, milder: Kind, drawn: Floats) -> Bounds:
+    """The interval of the share of stricter less that of milder ratings."""
+    if stricter.percentage is None or milder.percentage is None or stricter.interval.low is None:
+        return stricter.interval
+    both = (milder.percentage, milder.interval, stricter.percentage, stricter.interval)
+    return bounds_of_difference(drawn) or bounds_from_both(*both)
 
 
 def _direction(interval: Bounds) -> str:

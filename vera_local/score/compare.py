@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import hypot
 
 import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from vera_local.score.bounds import SEED, Bounds, bounds_of_difference, undefined
+from vera_local.score.bounds import SEED, Bounds, bounds_from_both, bounds_of_difference, undefined
 from vera_local.score.formulas import percentages, statistics
 from vera_local.score.intervals import Floats
 from vera_local.score.profile import Profile, Tally
@@ -21,7 +20,6 @@ from vera_local.score.tables import Sums, Table, count, resampled
 from vera_local.score.tally import profile
 
 PAIRED, UNPAIRED = "paired bootstrap", "unpaired bootstrap"
-FROM_BOTH = "from both intervals"
 
 
 class Apart(StrEnum):
@@ -153,17 +151,9 @@ class _Pair:
                 return number.interval
         found = bounds_of_difference(drawn)
         if found is None:
-            return _newcombe(before, after)
+            assert before.value is not None and after.value is not None
+            return bounds_from_both(before.value, before.interval, after.value, after.interval)
         return found.model_copy(update={"how": PAIRED if self.paired else UNPAIRED}) if found.low is not None else found
-
-
-def _newcombe(before: _Number, after: _Number) -> Bounds:
-    """From the distances of both numbers to their own bounds (Newcombe 1998, method 10)."""
-    a, b, one, two = before.value, after.value, before.interval, after.interval
-    assert a is not None and b is not None and one.low is not None and one.high is not None
-    assert two.low is not None and two.high is not None
-    low, high = b - a - hypot(b - two.low, one.high - a), b - a + hypot(two.high - b, a - one.low)
-    return Bounds(low=round(low, 2), high=round(high, 2), how=FROM_BOTH)
 
 
 def _apart(interval: Bounds) -> Apart:
