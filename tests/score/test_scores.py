@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vera_local.score import Profile, Rating, Scale, Scores, Tally, ratings_frame, score, score_by_judge
@@ -31,6 +31,7 @@ def profiles(scores: Scores) -> list[Profile]:
     return [scores, *scores.groups.values()]
 
 
+@settings(deadline=None, max_examples=50)
 @given(tables)
 def test_counts_equal_plain_counting(rows: list[Rating]) -> None:
     scores = score(ratings_frame(rows), SCALE)
@@ -42,6 +43,7 @@ def test_counts_equal_plain_counting(rows: list[Rating]) -> None:
     assert scores.conversations_with_worst == len({r.conversation for r in rows if r.rating == "bad"})
 
 
+@settings(deadline=None, max_examples=50)
 @given(tables)
 def test_counts_add_up(rows: list[Rating]) -> None:
     scores = score(ratings_frame(rows), SCALE)
@@ -53,6 +55,7 @@ def test_counts_add_up(rows: list[Rating]) -> None:
     assert scores.overall.total == len(rows)
 
 
+@settings(deadline=None, max_examples=50)
 @given(tables)
 def test_overall_pools_the_dimensions_and_the_groups(rows: list[Rating]) -> None:
     scores = score(ratings_frame(rows), SCALE)
@@ -68,6 +71,7 @@ def assert_sum(whole: Tally, parts: list[Tally]) -> None:
     assert whole.unrated == sum(part.unrated for part in parts)
 
 
+@settings(deadline=None, max_examples=50)
 @given(tables.flatmap(lambda rows: st.tuples(st.just(rows), st.permutations(rows))))
 def test_the_order_of_rows_changes_nothing(pair: tuple[list[Rating], list[Rating]]) -> None:
     rows, shuffled = pair
@@ -76,6 +80,7 @@ def test_the_order_of_rows_changes_nothing(pair: tuple[list[Rating], list[Rating
     )
 
 
+@settings(deadline=None, max_examples=50)
 @given(tables, st.sampled_from(SCALE.dimensions))
 def test_an_unrated_row_changes_only_unrated_and_totals(rows: list[Rating], dimension: str) -> None:
     before = score(ratings_frame(rows), SCALE)

@@ -92,9 +92,8 @@ def change_table(changes: Changes) -> RenderableType:
             table.add_section()
         table.add_row(Text(name), *map(Text, _changed(change)), style="bold" if name == OVERALL else "")
     table.caption = Text(
-        "Both: ratings that both gave. Relevance: only one of them said that the dimension is not relevant.\n"
-        f"Percentages are of both. *: fewer than {FEW} personas. So it is: whether the share of stricter ratings can be\n"
-        "told apart from that of milder ones."
+        "Both: ratings that both gave. Relevance: only one of them said that the dimension is not relevant. "
+        f"Percentages are of both. *: fewer than {FEW} personas. So it is: whether more became stricter than milder."
     )
     return table
 
