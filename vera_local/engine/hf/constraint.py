@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from vera_local.engine.seam import InvalidRequest
@@ -97,6 +98,7 @@ def _part_of_a_character(token: str) -> bytes:
     return bytes(letters[letter] for letter in token) if all(letter in letters for letter in token) else b""
 
 
+@cache
 def _letters() -> dict[str, int]:
     from transformers.convert_slow_tokenizer import bytes_to_unicode
 

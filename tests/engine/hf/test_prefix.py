@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, arange
+
+from vera_local.engine.hf.prefix import KeyValues, Prefixes
+
+IDS = st.lists(st.integers(0, 2), max_size=6).map(tuple)
+
+
+def values(ids: tuple[int, ...]) -> KeyValues:
+    """Two layers whose numbers tell where they are from."""
+    tensor: Tensor = arange(len(ids))[None, None, :, None] + 10 * sum(ids)
+    return [(tensor, -tensor), (tensor + 1000, tensor)]
+
+
+def common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+@given(st.lists(IDS, max_size=8), IDS)
+def test_the_longest_known_beginning_is_found_with_its_values(
+    prompts: list[tuple[int, ...]], ids: tuple[int, ...]
+) -> None:
+    prefixes = Prefixes(100)
+    for prompt in prompts:
+        prefixes.keep(prompt, values(prompt))
+    found = prefixes.longest(ids)
+    longest = max((common(prompt, ids) for prompt in prompts), default=0)
+    assert found.ids == ids[:longest]
+    sources = [values(prompt) for prompt in prompts if common(prompt, ids) == longest]
+    assert not found.ids or any(
+        all(bool((k == wk[..., :longest, :]).all()) for (k, _), (wk, _) in zip(found.values, source, strict=True))
+        for source in sources
+    )
+
+
+@given(st.lists(IDS, max_size=12), st.integers(0, 3))
+def test_no_more_is_kept_than_there_are_slots(prompts: list[tuple[int, ...]], slots: int) -> None:
+    prefixes = Prefixes(slots)
+    for prompt in prompts:
+        prefixes.keep(prompt, values(prompt))
+        assert len(prefixes._kept) <= slots
+
+
+def test_a_prompt_takes_the_place_of_its_like_and_not_of_another() -> None:
+    prefixes = Prefixes(2)
+    for prompt in ((1, 1, 1, 5), (2, 2, 2, 5), (1, 1, 1, 6), (1, 1, 1, 7)):
+        prefixes.keep(prompt, values(prompt))
+    assert prefixes.longest((2, 2, 2, 9)).ids == (2, 2, 2)
+    assert prefixes.longest((1, 1, 1, 7)).ids == (1, 1, 1, 7)
+
+
+def test_what_is_forgotten_is_not_found() -> None:
+    prefixes = Prefixes(2)
+    prefixes.keep((1, 2), values((1, 2)))
+    prefixes.clear()
+    assert prefixes.longest((1, 2)) == ((), [])
