@@ -11,6 +11,7 @@ from vera_local.engine.openai import OpenAIEngine
 from vera_local.engine.profile import EngineOptions, Profile, Source, Template
 from vera_local.engine.seam import Engine
 from vera_local.engine.source import locate
+from vera_local.run.config import EngineName
 from vera_local.run.plan import Player
 
 
@@ -23,7 +24,7 @@ class Key(NamedTuple):
     template: Template
     context: int
     url: str | None
-    engine: str
+    engine: EngineName | None
 
 
 class Opening(NamedTuple):

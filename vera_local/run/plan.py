@@ -25,13 +25,13 @@ DEMONSTRATION_TURNS = 6
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A model in a role: its profile, the server that hosts it (None: `engine` does, here) and how it draws."""
+    """A model in a role: its profile, the server or else the engine that hosts it, and how it draws."""
 
     profile: Profile
     url: str | None
     key_env: str | None
     draw: Draw
-    engine: EngineName = "vllm"
+    engine: EngineName | None = "vllm"
 
     @property
     def embedded(self) -> bool:
@@ -190,7 +190,7 @@ def _player(config: RunConfig, bundle: Bundle, name: str, role: RoleConfig) -> P
     if name in bundle.temperatures:
         told = {"temperature": bundle.temperatures[name]} | told
     draw = Draw(*(told.get(n, getattr(shipped, n)) for n in names))
-    player = Player(profile, role.url, role.key_env, draw, config.engine)
+    player = Player(profile, role.url, role.key_env, draw, config.engine if role.url is None else None)
     if name != "judge":
         _must_answer_at_once(player, name, "add it")
         _must_leave_room(player, name)
