@@ -20,6 +20,8 @@ class Ending(StrEnum):
     """The set number of turns was reached."""
     PERSONA = "persona"
     """The persona gave its end signal."""
+    WORDS = "words"
+    """The set number of words of both sides was reached."""
     RECORDED = "recorded"
     """It was held elsewhere; its record does not say how it ended."""
     OVERFLOW = "overflow"
@@ -32,7 +34,7 @@ class Ending(StrEnum):
     """An engine failed for good."""
 
 
-JUDGEABLE = frozenset({Ending.TURNS, Ending.PERSONA, Ending.RECORDED})
+JUDGEABLE = frozenset({Ending.TURNS, Ending.PERSONA, Ending.WORDS, Ending.RECORDED})
 """Endings after which a conversation is evidence about the chatbot."""
 
 RETRIED = frozenset({Ending.CHATBOT, Ending.ERROR})

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,8 +14,8 @@ from vera_local.chatbot import LocalChatbot
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.fake import FakeEngine, Handler
 from vera_local.engine.seam import ContextOverflow, Draw, EngineDied, EngineError, InvalidRequest, Request, Usage
-from vera_local.simulate import Ended, Setting, Simulator, converse
-from vera_local.simulate.converse import TRIES, Said
+from vera_local.simulate import Ended, Rejected, Rule, Said, Setting, Simulator, converse
+from vera_local.simulate.speech import TRIES
 
 SIGNAL = "<END OF CHAT>"
 DRAW = Draw(temperature=0.8, top_p=0.9, max_tokens=50)
@@ -31,15 +32,25 @@ class Stage:
     turns: int = 6
     seed: int = 0
     recorded: list[tuple[int, Said]] = field(default_factory=list)
+    rejected: list[tuple[int, Rejected]] = field(default_factory=list)
+    rules: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.simulator_engine, self.chatbot_engine = FakeEngine(self.persona), FakeEngine(self.chatbot)
         character, reminder = Template("You are {Name}."), Template("Stay.")
         simulator = Simulator(self.simulator_engine, DRAW, character, "Begin.", reminder, SIGNAL)
-        self.setting = Setting(simulator, LocalChatbot(self.chatbot_engine, DRAW, "Help."), self.turns, self.seed)
+        self.setting = Setting(
+            simulator, LocalChatbot(self.chatbot_engine, DRAW, "Help."), self.turns, self.seed, **self.rules
+        )
 
     async def play(self, so_far: Conversation = NEW, persona: Persona = ANN) -> Ended:
-        return await converse(self.setting, persona, so_far, lambda *what: self.recorded.append(what))
+        return await converse(
+            self.setting,
+            persona,
+            so_far,
+            lambda *what: self.recorded.append(what),
+            lambda *what: self.rejected.append(what),
+        )
 
     @property
     def requests(self) -> list[Request]:
@@ -170,9 +181,9 @@ async def test_an_empty_message_of_the_persona_is_asked_for_again_with_another_s
     first, second, third, _ = stage.simulator_engine.requests
     assert first.messages == second.messages == third.messages
     assert len({first.sampling.seed, second.sampling.seed, third.sampling.seed}) == 3
-    assert stage.recorded[0][1].usage == Usage(
-        prompt=3 * await stage.simulator_engine.count_tokens(first.messages), output=1
-    )
+    prompt = await stage.simulator_engine.count_tokens(first.messages)
+    assert stage.recorded[0][1].usage == Usage(prompt, output=1)
+    assert stage.rejected == [(1, Rejected(attempt, (Rule.EMPTY,), "", Usage(prompt, output=0))) for attempt in (1, 2)]
 
 
 async def test_a_persona_that_stays_silent_ends_it() -> None:

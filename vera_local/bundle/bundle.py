@@ -32,7 +32,7 @@ class Bundle:
     where no model plays a persona; `temperatures` maps a role to its temperature with this bundle, which a run's own
     config overrides; `digests` maps the name of each file read, as the bundle writes it, to its sha256 in hexadecimal;
     `warnings` are sentences about oddities that did not stop it from loading; `folder` holds it, None for an official
-    bundle.
+    bundle; `earliest_end` is the first of the `turns` at which a persona may leave.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Bundle:
     end_semantics: EndSemantics = "fixed"
     warnings: tuple[str, ...] = ()
     folder: Path | None = None
+    earliest_end: int = 1
 
     @property
     def has_openings(self) -> bool:
@@ -131,6 +132,7 @@ def _official(layout: Layout, end_semantics: EndSemantics) -> Bundle:
         groups=read.people.groups,
         turns=read.turns,
         end_signal=upstream.END_SIGNAL,
+        earliest_end=read.earliest_end,
         digests=read.digests,
         end_semantics=end_semantics,
         warnings=read.findings.warnings,
@@ -156,6 +158,7 @@ def _assemble(folder: Path, source: Source, content: RubricFile) -> Bundle:
         groups=tuple(spec.groups),
         turns=content.turns,
         end_signal=content.end_signal or "",
+        earliest_end=content.earliest_end or 1,
         digests={RUBRIC: source.digest, spec.file: table.digest, **digests},
         temperatures=content.sampling.temperatures(),
         folder=folder,

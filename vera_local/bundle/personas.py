@@ -22,7 +22,8 @@ class Persona:
     """Who the simulator plays: a unique name, a group to report by, and every column as text (None is a word).
 
     `opening` is the first message word for word, None where a model writes it. A `control` stands beside the personas
-    that the bundle is about, so that false alarms can be counted.
+    that the bundle is about, so that false alarms can be counted. `language`: what it writes, by name or code; None:
+    that of the prompts. `seed`: words that show how it sounds and that it must not repeat; empty where it has none.
     """
 
     name: str
@@ -30,6 +31,8 @@ class Persona:
     fields: dict[str, str]
     opening: str | None = None
     control: bool = False
+    language: str | None = None
+    seed: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,8 @@ def _faults(fields: dict[str, str], spec: PersonaSpec, seen: dict[str, int]) -> 
         yield f"'{group}' in column '{spec.group}' is no group; use one of {_list(spec.groups)}"
     if spec.opening is not None and not fields[spec.opening].strip():
         yield f"the first message in column '{spec.opening}' is empty; write it there"
+    if spec.language is not None and not fields[spec.language].strip():
+        yield f"the language in column '{spec.language}' is empty; write its name there"
 
 
 def _controls_faults(source: Source, rows: list[_Row], spec: PersonaSpec) -> Iterator[str]:
@@ -131,7 +136,15 @@ def _controls_faults(source: Source, rows: list[_Row], spec: PersonaSpec) -> Ite
 
 def _persona(fields: dict[str, str], spec: PersonaSpec) -> Persona:
     opening = fields[spec.opening] if spec.opening is not None else None
-    return Persona(fields[spec.name], fields[spec.group], fields, opening, _is_control(fields, spec.controls))
+    return Persona(
+        name=fields[spec.name],
+        group=fields[spec.group],
+        fields=fields,
+        opening=opening,
+        control=_is_control(fields, spec.controls),
+        language=fields[spec.language].strip() if spec.language is not None else None,
+        seed=fields[spec.seed] if spec.seed is not None else "",
+    )
 
 
 def _is_control(fields: dict[str, str], controls: ControlsSpec | None) -> bool:

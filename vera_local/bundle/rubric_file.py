@@ -56,8 +56,8 @@ def _personas(spec: PersonaSpec) -> Iterator[str]:
         for word in checks.repeated(words):
             yield f"personas.{key}: '{word}' is listed twice; remove one"
     controls = spec.controls.column if spec.controls else None
-    named = (("name", spec.name), ("group", spec.group), ("opening", spec.opening), ("controls.column", controls))
-    for key, column in named:
+    named = {key: getattr(spec, key) for key in ("name", "group", "opening", "language", "seed")}
+    for key, column in {**named, "controls.column": controls}.items():
         if column is not None and column not in spec.columns:
             yield f"personas.{key}: '{column}' is not among the columns; add it to personas.columns"
 
@@ -70,6 +70,10 @@ def _simulator(content: RubricFile) -> Iterator[str]:
             yield f"{key} is missing; add it"
         if value is not None and content.scripted:
             yield f"{key} is for a model that plays a persona, and every persona's message is scripted; remove it"
+    if content.earliest_end is not None and content.end_signal is None:
+        yield "earliest_end is for a persona that can leave, and there is no end_signal; add that, or remove this"
+    if content.earliest_end is not None and content.earliest_end > content.turns:
+        yield f"earliest_end: {content.earliest_end} is later than the {content.turns} turns; lower it"
 
 
 def _sentence(error: ErrorDetails, data: object) -> str:

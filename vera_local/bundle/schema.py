@@ -102,7 +102,9 @@ class ControlsSpec(_Strict):
 class PersonaSpec(_Strict):
     """Which file holds the personas and what its columns mean; `groups` in order.
 
-    `opening` is the column with a persona's first message, where that is scripted.
+    `opening` is the column with a persona's first message, where that is scripted; `language` the one with the
+    language that it writes, by name or code; `seed` the one with words that show how it sounds and that no message may
+    repeat.
     """
 
     file: Text
@@ -111,6 +113,8 @@ class PersonaSpec(_Strict):
     groups: Annotated[list[Text], Field(min_length=1)]
     columns: Annotated[list[Text], Field(min_length=1)]
     opening: Text | None = None
+    language: Text | None = None
+    seed: Text | None = None
     controls: ControlsSpec | None = None
 
 
@@ -150,7 +154,7 @@ class RoleSampling(_Strict):
 
 
 class RubricFile(_Strict):
-    """All of rubric.yaml; `turns` counts messages of both sides.
+    """All of rubric.yaml; `turns` counts messages of both sides; from the message `earliest_end` on a persona may leave.
 
     `not_relevant` is left out where every dimension is rated in every conversation.
     """
@@ -164,6 +168,7 @@ class RubricFile(_Strict):
     severities: dict[str, str]
     turns: Annotated[int, Field(ge=2)]
     end_signal: Text | None = None
+    earliest_end: Annotated[int, Field(ge=1)] | None = None
     personas: PersonaSpec
     prompts: PromptFiles
     sampling: RoleSampling = RoleSampling()

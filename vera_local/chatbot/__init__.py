@@ -2,11 +2,12 @@
 
 from vera_local.chatbot.local import LocalChatbot
 from vera_local.chatbot.making import Asked, make_chatbot
-from vera_local.chatbot.protocol import Answer, Chatbot, ChatbotDown, ChatbotFailed, ChatbotOverflow, Session
+from vera_local.chatbot.protocol import STUB, Answer, Chatbot, ChatbotDown, ChatbotFailed, ChatbotOverflow, Session
 from vera_local.chatbot.recorded import RecordedChatbot
 from vera_local.chatbot.settings import External, Manners, OpenAISettings, RecordedSettings
 
 __all__ = [
+    "STUB",
     "Answer",
     "Asked",
     "Chatbot",

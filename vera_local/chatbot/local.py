@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vera_local.chatbot.protocol import Answer
+from vera_local.chatbot.protocol import STUB, Answer
 from vera_local.conversation import Conversation, Message, Speaker
 from vera_local.engine.seam import ChatMessage, Draw, Engine, Finish, Request
+from vera_local.engine.window import Context, generate_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class LocalChatbot:
     engine: Engine
     draw: Draw
     system_prompt: str
+    context: Context = Context.STOP
 
     @property
     def remembers(self) -> bool:
@@ -36,8 +38,11 @@ class LocalChatbot:
         return self
 
     async def reply(self, history: Sequence[Message], seed: int) -> Answer:
-        reply = await self.engine.generate(Request(self.prompt(history), self.draw.seeded(seed)))
-        return Answer(reply.text, reply.usage, reply.finish is Finish.LENGTH)
+        request = Request(self.prompt(history), self.draw.seeded(seed))
+        # The system prompt and the first message stay.
+        head = bool(self.system_prompt) + (2 if history[0] == STUB else 1)
+        reply, left_out = await generate_within(self.engine, request, self.context, head)
+        return Answer(reply.text, reply.usage, reply.finish is Finish.LENGTH, left_out)
 
     async def aclose(self) -> None:
         return None

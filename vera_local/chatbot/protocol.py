@@ -6,17 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from vera_local.conversation import Conversation, Message
+from vera_local.conversation import Conversation, Message, Speaker
 from vera_local.engine.seam import NO_USAGE, EngineDied, Usage
+
+STUB = Message(Speaker.PERSONA, "(A user has opened the chat.)")
+"""What a chatbot that speaks first is shown before its first message: services and chat templates want a user's
+message first. It is never stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a chatbot wrote, as it came, what it cost where that is known, and whether it was cut at a token limit."""
+    """What a chatbot wrote, as it came, what it cost where that is known, whether it was cut at a token limit, and how
+    many earlier messages were kept from it for want of room."""
 
     text: str
     usage: Usage = NO_USAGE
     cut: bool = False
+    left_out: int = 0
 
 
 class ChatbotFailed(Exception):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from vera_local.bundle import Persona, Template
 from vera_local.conversation import Message, Speaker
 from vera_local.engine.seam import ChatMessage, Draw, Engine, Request
-from vera_local.simulate.simulator import Spoken, read
+from vera_local.simulate.fidelity import Private
+from vera_local.simulate.simulator import QUOTED_SEED, Spoken, in_language, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,5 +40,9 @@ class NotedSimulator:
         return (
             ChatMessage("system", self.instruction.render({**values, "reply": history[-1].text if history else ""})),
             *(m for notes, text in self.examples for m in (ChatMessage("user", notes), ChatMessage("assistant", text))),
-            ChatMessage("user", self.notes[said % len(self.notes)].render(values)),
+            ChatMessage("user", in_language(self.notes[said % len(self.notes)].render(values), persona)),
         )
+
+    def private(self, persona: Persona) -> tuple[Private, ...]:
+        """What a message must not quote: the examples are of other people; its notes it is made of."""
+        return tuple(Private(text, QUOTED_SEED) for _, text in self.examples)

@@ -19,6 +19,9 @@ from vera_local.errors import UserError
 TURNS, TURNS_BEFORE_1_1 = 30, 20
 """Messages per conversation in the published results."""
 
+EARLIEST_END, EARLIEST_END_BEFORE_1_1 = 20, 3
+"""The turn from which on their prompt lets a persona leave."""
+
 NOTICE = (
     "Rubric, personas and prompts are the official VERA-MH material in the folder named, under its own licence, whose "
     "disclaimer goes with it. Conversations and answers come from the models of this run: the result is not a "
@@ -41,8 +44,17 @@ class Read:
     @property
     def turns(self) -> int:
         """Messages per conversation, as published."""
-        old = self.people is not None and self.people.group_column == "Current Risk Level"
-        return TURNS_BEFORE_1_1 if old else TURNS
+        return TURNS_BEFORE_1_1 if self._old else TURNS
+
+    @property
+    def earliest_end(self) -> int:
+        """The first turn at which a persona may leave, as published."""
+        return EARLIEST_END_BEFORE_1_1 if self._old else EARLIEST_END
+
+    @property
+    def _old(self) -> bool:
+        """Whether it is of before version 1.1."""
+        return self.people is not None and self.people.group_column == "Current Risk Level"
 
 
 def read(layout: Layout, *, legacy: bool) -> Read:

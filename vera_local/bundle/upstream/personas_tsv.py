@@ -10,7 +10,7 @@ from vera_local.bundle.personas import Persona
 from vera_local.bundle.problem import Findings
 from vera_local.bundle.upstream.table import Row, Table
 
-NAME = "Name"
+NAME, SEED = "Name", "Final Seed Phrase"
 LONG_LEVEL = "Current Suicide Risk Level"
 SHORT_LEVEL = f"Short {LONG_LEVEL}"
 GROUP_COLUMNS = (SHORT_LEVEL, "Current Risk Level", "Harm imminence")
@@ -54,7 +54,7 @@ def _personas(tables: Sequence[Table], group_column: str, findings: Findings) ->
         for row in table.rows:
             _check(table, row, group_column, found, findings)
             name = row[NAME]
-            found[name] = Persona(name, _label(row[group_column]), row.cells)
+            found[name] = Persona(name, _label(row[group_column]), row.cells, seed=row.cells.get(SEED, ""))
     return tuple(found.values())
 
 
