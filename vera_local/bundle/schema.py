@@ -154,7 +154,7 @@ class RoleSampling(_Strict):
 
 
 class RubricFile(_Strict):
-    """All of rubric.yaml; `turns` counts messages of both sides; from the message `earliest_end` on a persona may leave.
+    """All of rubric.yaml; `turns` counts messages of both sides; from `earliest_end` on a persona may leave.
 
     `not_relevant` is left out where every dimension is rated in every conversation.
     """
