@@ -9,7 +9,7 @@ import pytest
 
 from vera_local.errors import UserError
 from vera_local.run import RunConfig, load_config
-from vera_local.run.config import JudgeConfig
+from vera_local.run.config import ChatbotConfig, JudgeConfig
 
 
 def write(folder: Path, text: str) -> Path:
@@ -30,6 +30,7 @@ def test_a_role_is_a_name_a_name_at_a_server_or_a_table(tmp_path: Path) -> None:
     file = write(tmp_path, 'simulator = "m@https://host/v1"\n[chatbot]\nmodel = "/x@y/z"\ntemperature = 0.2\n')
     config = load_config(file, {"judge": "judge"})
     assert (config.simulator.model, config.simulator.url) == ("m", "https://host/v1")
+    assert isinstance(config.chatbot, ChatbotConfig)
     assert (config.chatbot.model, config.chatbot.url, config.chatbot.temperature) == ("/x@y/z", None, 0.2)
 
 

@@ -20,7 +20,8 @@ from vera_local.engine.seam import Request
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, run
 from vera_local.run.exporting import Layout, export_run
-from vera_local.run.importing import Found, find, import_run
+from vera_local.run.importing import import_run
+from vera_local.run.recordings import Found, find
 
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]

@@ -19,7 +19,8 @@ from vera_local.conversation import Ending, Speaker
 from vera_local.engine.seam import Request
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, judge_run, run, score_run
-from vera_local.run.importing import Found, find, import_run, unknown_personas
+from vera_local.run.importing import import_run, unknown_personas
+from vera_local.run.recordings import Found, find
 from vera_local.run.store import NAME
 
 MakePlan = Callable[..., Plan]

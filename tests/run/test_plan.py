@@ -11,7 +11,7 @@ from vera_local.bundle import load_bundle
 from vera_local.engine.profile import list_profiles
 from vera_local.errors import UserError
 from vera_local.judge import Mode
-from vera_local.run import load_config, make_plan
+from vera_local.run import Player, load_config, make_plan
 from vera_local.run.plan import DEMONSTRATION_TURNS, Seat
 
 
@@ -152,7 +152,9 @@ def test_the_same_config_finds_the_same_folder_again() -> None:
 def test_settings_of_a_role_win_over_the_profile(tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text('[chatbot]\nmodel = "smollm2-135m-instruct"\ntemperature = 0.1\nmax_tokens = 5\n', encoding="utf-8")
-    draw = make_plan(load_config(file, {})).chatbot.draw
+    chatbot = make_plan(load_config(file, {})).chatbot
+    assert isinstance(chatbot, Player)
+    draw = chatbot.draw
     assert (draw.temperature, draw.max_tokens) == (0.1, 5)
 
 

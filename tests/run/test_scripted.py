@@ -17,7 +17,7 @@ from vera_local.bundle import load_bundle
 from vera_local.conversation import Ending, Speaker
 from vera_local.engine.seam import EngineDied, Limits, Request, Usage
 from vera_local.errors import UserError
-from vera_local.run import Plan, Watcher, judge_run, load_config, make_plan, manifest, run
+from vera_local.run import Plan, Player, Watcher, judge_run, load_config, make_plan, manifest, run
 from vera_local.run.store import NAME, Store
 from vera_local.seed import derive
 
@@ -94,9 +94,9 @@ async def test_no_simulator_is_opened_nor_entered(
     vignettes: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opener = answering(at_random)
-    plan = vignettes(personas=2, simulator="no-such-model", chatbot="c@http://127.0.0.1:9/v1")
+    plan = vignettes(personas=2, simulator="no-such-model", chatbot="qwen3-8b")
     await run(plan, opener, watcher)
-    assert {o.player.profile.name for o in opener.openings} == {"c", JUDGE}
+    assert {o.player.profile.name for o in opener.openings} == {"qwen3-8b", JUDGE}
     entered = manifest.read(plan.out)
     assert entered is not None
     assert "simulator" not in entered["identity"]
@@ -123,11 +123,13 @@ def test_a_config_of_ones_own_wins_over_the_bundle(tmp_path: Path, vignettes: Ma
         encoding="utf-8",
     )
     plan = make_plan(load_config(file, {}))
-    assert (plan.chatbot.draw.temperature, plan.judges[0].player.draw.temperature) == (0.2, 0.0)
-    shipped = vignettes().chatbot.profile.roles.chatbot
+    chatbot, published = plan.chatbot, vignettes().chatbot
+    assert isinstance(chatbot, Player) and isinstance(published, Player)
+    assert (chatbot.draw.temperature, plan.judges[0].player.draw.temperature) == (0.2, 0.0)
+    shipped = published.profile.roles.chatbot
     assert shipped.temperature != 0.7, "else the next line shows nothing"
-    assert vignettes().chatbot.draw.temperature == 0.7
-    assert vignettes().chatbot.draw.top_p == shipped.top_p
+    assert published.draw.temperature == 0.7
+    assert published.draw.top_p == shipped.top_p
 
 
 def test_the_demonstration_is_one_vignette_of_each_presentation(vignettes: MakePlan) -> None:

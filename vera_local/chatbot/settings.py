@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -58,7 +59,23 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Manners(_Table):
+class Named(_Table):
+    """`name`: what the chatbot is called in results; without one, what tells it apart."""
+
+    name: str | None = Field(default=None, min_length=1)
+
+    @property
+    def title(self) -> str:
+        """The chatbot's name."""
+        return self.name or self.default_name
+
+    @property
+    def default_name(self) -> str:
+        """What to call it where the user does not say."""
+        raise NotImplementedError
+
+
+class Manners(Named):
     """How a chatbot is treated. Times are in seconds; none of this decides what the chatbot is asked.
 
     `concurrency`: requests at once (for one process per conversation: processes). `timeout`: from a request to the end
@@ -99,6 +116,10 @@ class OpenAISettings(Manners):
     send_seed: bool = True
     stream: bool = False
     extra: dict[str, Any] = {}
+
+    @property
+    def default_name(self) -> str:
+        return self.model
 
 
 def _is_flat(request: Any) -> bool:
@@ -172,9 +193,19 @@ class HttpSettings(Call, Manners):
         return self
 
     @property
+    def default_name(self) -> str:
+        return urlsplit(self.url).netloc
+
+    @property
     def sends_history(self) -> bool:
         """Whether every request tells all that was said, so that the service need not remember it."""
         return bool(places(self.request) & {"history", "earlier"})
+
+
+def _module_and_name(factory: str) -> str:
+    if not re.fullmatch(r"[\w.]+:[\w.]+", factory):
+        raise ValueError("write package.module:name, the module and what to call in it")
+    return factory
 
 
 class PythonSettings(Manners):
@@ -184,11 +215,16 @@ class PythonSettings(Manners):
     """
 
     kind: Literal["python"] = "python"
-    factory: str = Field(pattern=r"^[\w.]+:[\w.]+$")
+    factory: Annotated[str, AfterValidator(_module_and_name)]
     remembers: bool = True
+
+    @property
+    def default_name(self) -> str:
+        return self.factory
 
 
 def _words(command: Any) -> Any:
+    """A command line as the words of a shell."""
     return shlex.split(command) if isinstance(command, str) else command
 
 
@@ -203,12 +239,20 @@ class CommandSettings(Manners):
     shared: bool = False
     remembers: bool = True
 
+    @property
+    def default_name(self) -> str:
+        return " ".join(Path(word).name for word in self.command[:2])
 
-class RecordedSettings(_Table):
+
+class RecordedSettings(Named):
     """Replies that were recorded: `path` is a folder of .txt files, or one .txt, .jsonl or .csv file."""
 
     kind: Literal["recorded"] = "recorded"
     path: Path
+
+    @property
+    def default_name(self) -> str:
+        return f"recorded in {self.path.name}"
 
 
 External = OpenAISettings | HttpSettings | PythonSettings | CommandSettings | RecordedSettings

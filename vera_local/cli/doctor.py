@@ -12,12 +12,14 @@ from pathlib import Path
 
 from rich.console import Console
 
+from vera_local.chatbot import RecordedSettings
 from vera_local.engine.machine import fit, this_machine
 from vera_local.engine.probe import probe_constraint, probe_system
 from vera_local.engine.seam import Engine, EngineError
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
-from vera_local.run import EngineName, Opening, Player, RunConfig, key_of, make_plan, opener
+from vera_local.run import EngineName, Opening, Plan, Player, RunConfig, key_of, make_plan, opener
+from vera_local.run.chatbots import greet_chatbot
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,9 @@ async def examine(config: RunConfig, console: Console, *, as_json: bool) -> bool
     judges = {key_of(seat.player): seat.player for seat in plan.judges}
     for key, player in ({key_of(p): p for p in plan.speakers} | judges).items():
         await _model(player, found, judges=key in judges)
+    # The reply of a recording depends on the persona, so that there is none to a greeting.
+    if not isinstance(plan.chatbot, Player | RecordedSettings):
+        await _probe(f"{plan.chatbot.title} chatbot", _greeted(plan), found)
     if as_json:
         print(json.dumps([asdict(f) for f in findings]))
     return all(f.ok for f in findings)
@@ -107,6 +112,10 @@ async def _probe(check: str, probe: Awaitable[str], found: Found) -> None:
         found(check, True, await probe)
     except (EngineError, UserError) as error:
         found(check, False, str(error))
+
+
+async def _greeted(plan: Plan) -> str:
+    return f"answered a greeting with {await greet_chatbot(plan)!r}"
 
 
 async def _greeting(engine: Engine) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from vera_local.bundle import Bundle
+from vera_local.chatbot import OpenAISettings
 from vera_local.judge.jury import JURY, RULE
 from vera_local.report import by_group, interval_table, matrix, summary_lines
 from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
@@ -42,7 +43,7 @@ def announce(plan: Plan, console: Console, *, judge: bool) -> None:
         "personas": f"{len(plan.personas)} of {_available(plan)}, {plan.config.repeats} conversation(s) each",
         "turns": f"{plan.turns} messages, both sides together" + _bumped(plan),
         **({} if plan.simulator is None else {"simulator": _player(plan.simulator)}),
-        "chatbot": f"{_player(plan.chatbot)}, {_system_prompt(plan)}",
+        "chatbot": _chatbot(plan),
         **(_judges(plan) if judge else {}),
         "seed": str(plan.config.seed),
         "folder": str(plan.out),
@@ -86,8 +87,18 @@ def judge_notes(plan: Plan) -> list[str]:
     ]
 
 
+def _chatbot(plan: Plan) -> str:
+    chatbot = plan.chatbot
+    match chatbot:
+        case Player():
+            return f"{_player(chatbot)}, {_system_prompt(plan)}"
+        case OpenAISettings():
+            return f"{chatbot.title} at {chatbot.url}, {_system_prompt(plan)}"
+    return f"{chatbot.title} ({chatbot.kind})"
+
+
 def _system_prompt(plan: Plan) -> str:
-    own = plan.config.chatbot.system_prompt
+    own = getattr(plan.config.chatbot, "system_prompt", None)
     if own is not None:
         return f"system prompt {own}"
     return "the bundle's system prompt" if plan.system_prompt else "no system prompt of ours"

@@ -14,7 +14,8 @@ from vera_local.cli.show import progress_console
 from vera_local.run import Outcome, load_config, make_plan
 from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.exporting import Exported, Layout, export_run
-from vera_local.run.importing import find, import_run, unknown_personas
+from vera_local.run.importing import import_run, unknown_personas
+from vera_local.run.recordings import find
 
 app = typer.Typer()
 

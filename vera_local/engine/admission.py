@@ -26,10 +26,14 @@ class Admission:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @classmethod
-    def to(cls, *limits: Limits) -> Admission:
-        """For jobs that keep their tokens in each of these engines: the smallest one decides."""
+    def to(cls, *limits: Limits, jobs: int | None = None) -> Admission:
+        """For jobs that keep their tokens in each of these engines: the smallest one decides, and so does `jobs`.
+
+        Where there is no engine, `jobs` has to be given.
+        """
         budgets = [int(FILL * known.kv_tokens) for known in limits if known.kv_tokens is not None]
-        return cls(min(budgets, default=None), min(known.sequences for known in limits))
+        bounds = [*(known.sequences for known in limits), *(() if jobs is None else (jobs,))]
+        return cls(min(budgets, default=None), min(bounds))
 
     @asynccontextmanager
     async def hold(self, tokens: int) -> AsyncIterator[None]:

@@ -10,7 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from vera_local.bundle import EndSemantics
+from vera_local.chatbot import External
+from vera_local.chatbot.settings import Call
 from vera_local.errors import UserError
+from vera_local.run.chatbot_table import KINDS, chatbot_table
 
 EMBEDDED = "smollm2-135m-instruct"
 """The model that plays a role nobody was named for: it is on every machine, and it shows the machinery only."""
@@ -94,8 +97,11 @@ class SpeakerConfig(RoleConfig):
 
 
 class ChatbotConfig(SpeakerConfig):
-    """The chatbot under test; `system_prompt` is a text file that replaces the bundle's."""
+    """A chatbot that is a model hosted here; `system_prompt` is a text file that replaces the bundle's."""
 
+    kind: Literal["local"] = "local"
+    url: None = None
+    key_env: None = None
     system_prompt: Path | None = None
 
 
@@ -116,7 +122,11 @@ class JudgeConfig(RoleConfig):
 
 
 Speaker = Annotated[SpeakerConfig, BeforeValidator(_role_table)]
-Chatbot = Annotated[ChatbotConfig, BeforeValidator(_role_table)]
+Chatbot = Annotated[
+    ChatbotConfig | External,
+    Field(discriminator="kind"),
+    BeforeValidator(lambda value: chatbot_table(value, _role_table)),
+]
 Judges = Annotated[tuple[Annotated[JudgeConfig, BeforeValidator(_role_table)], ...] | None, BeforeValidator(_several)]
 Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
 
@@ -147,7 +157,10 @@ class RunConfig(BaseModel):
     judge: Judges = None
 
 
-ROLES: dict[str, type[RoleConfig]] = {"simulator": SpeakerConfig, "chatbot": ChatbotConfig, "judge": JudgeConfig}
+ROLES: dict[str, type[RoleConfig]] = {"simulator": SpeakerConfig, "judge": JudgeConfig}
+
+CHATBOTS: dict[str, type[BaseModel]] = {"local": ChatbotConfig, **KINDS}
+"""Kind of a chatbot -> its table."""
 
 JUDGE_FLAGS = {
     "judge_mode": "mode",
@@ -219,15 +232,25 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _sentence(error: ValidationError, source: str, table: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     found = error.errors(include_url=False)[0]
-    loc = found["loc"]
+    loc, known = _place(found["loc"])
     top = str(loc[0]) if loc else ""
     where = _flag_of(loc, given) if top in given else f"{source}: {_key(loc, table)}"
     if found["type"] == "extra_forbidden":
-        known = RunConfig if len(loc) == 1 else ROLES.get(top, RoleConfig)
         return f"{where}: unknown key; known ones are {', '.join(known.model_fields)}"
     if found["type"] == "missing":
         return f"{where}: missing, add it"
     return f"{where}: {_told(found)}"
+
+
+def _place(loc: tuple[int | str, ...]) -> tuple[tuple[int | str, ...], type[BaseModel]]:
+    """Where an error is, as a user would write it, and the table that this place is in."""
+    if len(loc) < 2:
+        return loc, RunConfig
+    if loc[0] != "chatbot" or loc[1] not in CHATBOTS:
+        return loc, ROLES.get(str(loc[0]), RoleConfig)
+    # The kind that pydantic names here is no key.
+    place = loc[:1] + loc[2:]
+    return place, Call if len(place) > 2 and place[1] in ("start", "end") else CHATBOTS[str(loc[1])]
 
 
 def _key(loc: tuple[int | str, ...], table: Mapping[str, Any]) -> str:
@@ -246,7 +269,8 @@ def _flag_of(loc: tuple[int | str, ...], given: Mapping[str, Any]) -> str:
     if loc[0] != "judge" or shared is None:
         value, place = given[str(loc[0])], loc[1] if len(loc) > 1 else None
         one = value[place] if isinstance(value, list | tuple) and isinstance(place, int) else value
-        return f"--{str(loc[0]).replace('_', '-')} {one}"
+        key = f": key {'.'.join(map(str, loc[1:]))}" if loc[0] == "chatbot" and str(one).endswith(".toml") else ""
+        return f"--{str(loc[0]).replace('_', '-')} {one}{key}"
     return _flag(shared, given)
 
 
@@ -269,5 +293,7 @@ def _told(found: Any) -> str:
             return "must be a model's name, a table of settings or a list of these"
         case "model_type" | "model_attributes_type":
             return "must be a model's name or a table of settings"
+        case "union_tag_invalid":
+            return f"there is no kind {bounds['tag']}; choose one of {bounds['expected_tags']}"
     message: str = found["msg"].removeprefix("Value error, ")
     return f"{message[:1].lower()}{message[1:]}"

@@ -18,6 +18,7 @@ from vera_local.report.files import Instrument, write_results, write_transcripts
 from vera_local.report.verdicts import uncertain, write_verdicts
 from vera_local.run import manifest
 from vera_local.run.asked import asked_frame
+from vera_local.run.chatbots import check_chatbot
 from vera_local.run.config import load_config
 from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.host import Host, Key, Opener, Opening, key_of
@@ -100,6 +101,7 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     for player in {key_of(p): p for p in players if p.url is not None}.values():
         engine = await opener(Opening(player, None))
         await engine.aclose()
+    await check_chatbot(plan)
 
 
 async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool) -> None:

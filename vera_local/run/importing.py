@@ -1,49 +1,15 @@
-"""Conversations that were held elsewhere, as a run to be judged. Knows no format: `transcripts` reads them."""
+"""Conversations that were held elsewhere, as a run to be judged. Knows no file and no format."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from vera_local.bundle.source import Source
-from vera_local.conversation import Conversation
-from vera_local.errors import UserError
 from vera_local.run import manifest
 from vera_local.run.evaluate import Outcome, publish
 from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.plan import Plan
+from vera_local.run.recordings import Found
 from vera_local.run.store import Store
-from vera_local.transcripts import Recording, read_jsonl, read_name, read_table, read_text
-
-
-@dataclass(frozen=True)
-class Found:
-    """What was read: conversations, name -> sha256 of each file, and what a reader should look at."""
-
-    conversations: tuple[Conversation, ...]
-    files: dict[str, str]
-    notes: tuple[str, ...]
-
-
-def find(path: Path) -> Found:
-    """Read the .txt files in and below a folder, or one .txt, .jsonl or .csv file.
-
-    Raises UserError, naming file and line, for what cannot be read.
-    """
-    root, files = _files(path)
-    for file in files:
-        _must_be_named(file)
-    sources = {file.relative_to(root): Source.read(file) for file in files}
-    recordings = tuple(_recordings(sources))
-    if not recordings:
-        raise UserError(f"{path}: holds no conversation; name another file or folder.")
-    return Found(
-        conversations=tuple(r.conversation for r in recordings),
-        files={name.as_posix(): source.digest for name, source in sources.items()},
-        notes=tuple(note for r in recordings for note in r.notes),
-    )
 
 
 def import_run(plan: Plan, found: Found) -> Outcome:
@@ -63,48 +29,3 @@ def unknown_personas(outcome: Outcome) -> Counter[str]:
     """Persona -> conversations, for those that the bundle does not know; an empty name: the record has none."""
     known = {p.name for p in outcome.bundle.personas}
     return Counter(c.persona for c in outcome.conversations if c.persona not in known)
-
-
-def _files(path: Path) -> tuple[Path, Sequence[Path]]:
-    """The folder that names are relative to, and the files, sorted."""
-    if not path.is_dir():
-        return path.parent, [path]
-    files = sorted(f for f in path.rglob("*.txt") if f.is_file() and _seen(f, path))
-    if not files:
-        raise UserError(f"{path}: no .txt file is in or below this folder; name another one, or a single file.")
-    return path, files
-
-
-def _seen(file: Path, root: Path) -> bool:
-    return not any(part.startswith(".") for part in file.relative_to(root).parts)
-
-
-def _must_be_named(file: Path) -> None:
-    """UserError where the name, which is to name a conversation, is no text."""
-    try:
-        str(file).encode()
-    except UnicodeEncodeError:
-        raise UserError(f"{str(file)!r}: the name of this file is not UTF-8; rename it.") from None
-
-
-def _recordings(sources: dict[Path, Source]) -> Iterator[Recording]:
-    stems = Counter(name.stem for name in sources)
-    for name, source in sources.items():
-        place = str(source.path)
-        match name.suffix.lower():
-            case ".txt":
-                # The path tells files of one name in different folders apart.
-                yield _recording(source, name.stem if stems[name.stem] == 1 else name.with_suffix("").as_posix())
-            case ".jsonl":
-                yield from read_jsonl(source.text, place, name.stem)
-            case ".csv":
-                yield from read_table(source.text, place)
-            case _:
-                raise UserError(
-                    f"{place}: this is no .txt, .jsonl or .csv file; name such a file, or a folder of .txt."
-                )
-
-
-def _recording(source: Source, id: str) -> Recording:
-    text, named = read_text(source.text, str(source.path)), read_name(source.path.stem)
-    return Recording(Conversation(id, named.persona, named.repeat, text.messages, text.ending), text.notes)

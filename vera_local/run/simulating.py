@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from dataclasses import replace
 
 from vera_local.bundle import Persona, PersonaPrompts
-from vera_local.chatbot import LocalChatbot
+from vera_local.chatbot import Chatbot, External, LocalChatbot, OpenAISettings
 from vera_local.conversation import Conversation, Message, Speaker
 from vera_local.engine.admission import Admission
+from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.seam import Draw, Engine
+from vera_local.run.chatbots import EngineOf, opened_chatbot
 from vera_local.run.host import key_of
 from vera_local.run.plan import Plan, Player
 from vera_local.run.progress import Meter, Watcher
@@ -21,20 +23,21 @@ FULL_MESSAGE = 0.5
 """The expected length of a message, as a part of its token limit: people and chatbots stop before it."""
 
 
-EngineOf = Callable[[Player], Engine]
-"""The open engine of a player."""
-
-
 async def simulate_stage(plan: Plan, store: Store, engine_of: EngineOf, watcher: Watcher) -> None:
     """Bring every conversation of the store to its end on the engines of the plan's speakers.
 
-    Raises EngineDied (in an ExceptionGroup); what was said until then is in the store.
+    Raises EngineDied (in an ExceptionGroup) and UserError; what was said until then is in the store.
     """
-    store.reopen_failed()
-    unfinished = [c for c in store.conversations() if c.ending is None]
-    setting, personas = make_setting(plan, engine_of), {p.name: p for p in plan.personas}
+    async with opened_chatbot(plan, engine_of) as chatbot:
+        await _simulate(plan, store, engine_of, chatbot, watcher)
+
+
+async def _simulate(plan: Plan, store: Store, engine_of: EngineOf, chatbot: Chatbot, watcher: Watcher) -> None:
+    unfinished = _unfinished(store, chatbot, watcher)
+    setting, personas = make_setting(plan, engine_of, chatbot), {p.name: p for p in plan.personas}
     needs = {c.id: await _tokens(plan, setting, engine_of, personas[c.persona]) for c in unfinished}
-    admission = Admission.to(*(engine_of(player).limits for player in plan.speakers))
+    limits = [engine_of(player).limits for player in plan.speakers]
+    admission = Admission.to(*limits, jobs=chatbot.places or max(1, len(unfinished)))
     meter = Meter("Simulating", len(unfinished), sum(plan.turns - len(c.messages) for c in unfinished))
     with watcher.stage(meter) as changed:
         stage = Stage(store, admission, meter, changed)
@@ -43,13 +46,20 @@ async def simulate_stage(plan: Plan, store: Store, engine_of: EngineOf, watcher:
                 group.create_task(_hold(stage, setting, personas[c.persona], c, needs[c.id]))
 
 
-def make_setting(plan: Plan, engine_of: EngineOf) -> Setting:
+def _unfinished(store: Store, chatbot: Chatbot, watcher: Watcher) -> list[Conversation]:
+    """The conversations to go on with; those that the chatbot held in a session of its own begin anew."""
+    store.reopen_failed()
+    unfinished = [c for c in store.conversations() if c.ending is None]
+    lost = {c.id for c in unfinished if chatbot.remembers and any(m.speaker is Speaker.CHATBOT for m in c.messages)}
+    if lost:
+        watcher.say(f"{len(lost)} conversations begin anew: the chatbot kept their history in sessions that are over")
+        store.begin_anew(lost)
+    return [replace(c, messages=()) if c.id in lost else c for c in unfinished]
+
+
+def make_setting(plan: Plan, engine_of: EngineOf, chatbot: Chatbot) -> Setting:
     """What all conversations of the plan share, on these engines."""
-    return Setting(_simulator(plan, engine_of), _chatbot(plan, engine_of), plan.turns, plan.config.seed)
-
-
-def _chatbot(plan: Plan, engine_of: EngineOf) -> LocalChatbot:
-    return LocalChatbot(engine_of(plan.chatbot), plan.chatbot.draw, plan.system_prompt)
+    return Setting(_simulator(plan, engine_of), chatbot, plan.turns, plan.config.seed)
 
 
 def _simulator(plan: Plan, engine_of: EngineOf) -> Simulator | NotedSimulator | None:
@@ -97,17 +107,27 @@ async def _tokens(plan: Plan, setting: Setting, engine_of: EngineOf, persona: Pe
     """
     player, simulator = plan.simulator, setting.simulator
     if player is None or simulator is None:
-        return await _tokens_of_reply(plan, engine_of, persona)
-    said = int(FULL_MESSAGE * plan.turns / 2 * (player.draw.max_tokens + plan.chatbot.draw.max_tokens))
+        return await _tokens_of_reply(setting.chatbot, persona)
+    said = int(FULL_MESSAGE * plan.turns / 2 * (player.draw.max_tokens + _longest_reply(plan.chatbot)))
     prompt = simulator.prompt(persona, ())
     before = 0 if simulator.engine.limits.kv_tokens is None else await simulator.engine.count_tokens(prompt)
     # The two sides see the history in different roles, so one engine keeps it twice.
-    return before + (2 * said if key_of(player) == key_of(plan.chatbot) else said)
+    shared = isinstance(plan.chatbot, Player) and key_of(player) == key_of(plan.chatbot)
+    return before + (2 * said if shared else said)
 
 
-async def _tokens_of_reply(plan: Plan, engine_of: EngineOf, persona: Persona) -> int:
+def _longest_reply(chatbot: Player | External) -> int:
+    """In tokens; what another's chatbot may write is not known, so that of our own models stands for it."""
+    if isinstance(chatbot, Player):
+        return chatbot.draw.max_tokens
+    told = chatbot.max_tokens if isinstance(chatbot, OpenAISettings) else None
+    return told or ROLE_DEFAULTS.chatbot.max_tokens
+
+
+async def _tokens_of_reply(chatbot: Chatbot, persona: Persona) -> int:
     """`_tokens` where the chatbot answers the persona's opening and nothing else is written."""
-    chatbot = _chatbot(plan, engine_of)
+    if not isinstance(chatbot, LocalChatbot):
+        return 0
     opening = Message(Speaker.PERSONA, persona.opening or "")
     if chatbot.engine.limits.kv_tokens is None:
         return 0

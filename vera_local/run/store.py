@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -219,7 +219,7 @@ class Store:
             for ending in sorted(RETRIED):
                 db.execute("update conversations set ending = null, detail = '' where ending = ?", (ending,))
 
-    def begin_anew(self, conversations: Sequence[str]) -> None:
+    def begin_anew(self, conversations: Iterable[str]) -> None:
         """Drop all that was said in these conversations, which have not ended."""
         with self._commit() as db:
             db.executemany("delete from messages where conversation = ?", [(id,) for id in conversations])
