@@ -60,15 +60,15 @@ async def test_the_same_seed_gives_the_same_conversations(
 
 def test_the_engine_is_a_part_of_what_a_run_is(tiny_plan: MakePlan) -> None:
     here, there = tiny_plan(), tiny_plan(engine="vllm")
-    assert key_of(here.chatbot) != key_of(there.chatbot)
+    assert key_of(here.judges[0].player) != key_of(there.judges[0].player)
     assert manifest.fingerprint(manifest.identity(here)) != manifest.fingerprint(manifest.identity(there))
 
 
 def test_a_served_model_has_no_engine_of_ours(tiny_plan: MakePlan) -> None:
     served = {"model": "m", "url": "http://gpu-box:8000/v1"}
-    here, there = (tiny_plan(chatbot=served, engine=engine) for engine in ("transformers", "vllm"))
-    assert key_of(here.chatbot) == key_of(there.chatbot)
-    assert manifest.identity(here)["chatbot"] == manifest.identity(there)["chatbot"]
+    here, there = (tiny_plan(judge=served, engine=engine) for engine in ("transformers", "vllm"))
+    assert key_of(here.judges[0].player) == key_of(there.judges[0].player)
+    assert manifest.judge_identity(here.judges[0]) == manifest.judge_identity(there.judges[0])
 
 
 def test_an_unknown_engine_is_told() -> None:
