@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vera_local.score import intervals
@@ -39,6 +39,7 @@ def test_wilson_as_published(successes: int, n: int, low: float, high: float) ->
     assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 400), st.integers(1, 400))
 def test_wilson_holds_the_share_and_mirrors(successes: int, n: int) -> None:
     successes = min(successes, n)
