@@ -151,7 +151,7 @@ def _matrices(report: Report, labels: Labels) -> list[str]:
     head = ["Reference", *words], ["---"] + ["---:"] * len(words)
     return [
         _titled(
-            f"{c.subject}: {CONFUSION}, {last}",
+            f"{CONFUSION}: {c.subject}, {last}",
             [*head, *([word, *map(str, row)] for word, row in zip(words, c.counts.tolist(), strict=True))],
         )
         for c in report.confused

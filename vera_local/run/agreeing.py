@@ -63,22 +63,41 @@ def agree(asked: Asked) -> Agreed:
 
 
 def _gather(asked: Asked) -> tuple[Labels, tuple[str, ...], tuple[str, ...]]:
-    """The ratings, the raters of the table (none without one), and notes."""
-    table = None if asked.labels is None else read_labels(asked.labels, asked.layout, asked.cleaning)
+    """The ratings, the raters of the table beside runs (none without both), and notes."""
+    _must_have_use(asked)
     if not asked.runs:
-        if table is None:
+        if asked.labels is None:
             raise UserError("Name runs, or a table of ratings with --labels; see vera-local agree --help")
+        table = read_labels(asked.labels, asked.layout, asked.cleaning)
         return _from_table(asked, table), (), table.notes
     runs = read_runs(asked.runs, (asked.layout.cluster or CLUSTERS)[0])
-    if table is None:
-        return gather(runs.rows, runs.words, clusters=runs.clusters, chatbots=runs.chatbots), (), runs.notes
-    return _from_both(asked, table, runs)
+    if asked.labels is not None:
+        # What is drawn together is said by the runs.
+        table = read_labels(asked.labels, replace(asked.layout, cluster=()), asked.cleaning)
+        return _from_both(asked.labels, asked.cleaning, table, runs)
+    labels = gather(runs.rows, runs.words, dimensions=runs.dimensions, clusters=runs.clusters, chatbots=runs.chatbots)
+    return labels, (), runs.notes
+
+
+def _must_have_use(asked: Asked) -> None:
+    """UserError for options that would change nothing."""
+    if asked.runs and (asked.scale or asked.off_scale):
+        raise UserError(
+            "--scale and --off-scale are for a table alone: the bundle of the runs says what ratings there are"
+        )
+    if asked.off_scale and not asked.scale:
+        raise UserError("--off-scale is for words beside --scale, which is not given")
+    of_table = replace(asked.layout, cluster=()) != Layout((), ()) or asked.cleaning != Cleaning()
+    if asked.labels is None and asked.runs and of_table:
+        raise UserError("--item, --ratings and what goes with them are for a table of ratings: name it with --labels")
 
 
 def _from_table(asked: Asked, table: Table) -> Labels:
+    if not table.rows:
+        raise UserError(f"{asked.labels} holds no rating; see --ratings, --missing and --without")
     words = Words(asked.scale, asked.off_scale) if asked.scale else Words((), _words(table.rows))
     _must_be_words(table.rows, words, asked.cleaning.missing)
-    return gather(table.rows, words, clusters=table.clusters, chatbots=table.chatbots)
+    return gather(table.rows, words, dimensions=table.dimensions, clusters=table.clusters, chatbots=table.chatbots)
 
 
 def _words(rows: Iterable[Rated]) -> tuple[str, ...]:
@@ -93,28 +112,31 @@ def _must_be_words(rows: Iterable[Rated], words: Words, missing: Iterable[str]) 
         must_be_known([row.rating], (*words.all, *sorted(missing)), row.place, "rating")
 
 
-def _from_both(asked: Asked, table: Table, runs: RatedRuns) -> tuple[Labels, tuple[str, ...], tuple[str, ...]]:
+def _from_both(
+    file: Path, cleaning: Cleaning, table: Table, runs: RatedRuns
+) -> tuple[Labels, tuple[str, ...], tuple[str, ...]]:
     """Joined on the conversation; what a table says of an item counts where no run knows it."""
-    must_be_known({row.dimension for row in table.rows}, runs.dimensions, f"{asked.labels}: --map it", "dimension")
-    _must_be_words(table.rows, runs.words, asked.cleaning.missing)
+    must_be_known({row.dimension: None for row in table.rows}, runs.dimensions, f"{file}: --map it", "dimension")
+    _must_be_words(table.rows, runs.words, cleaning.missing)
     people, judges = ({row.rater: None for row in rows} for rows in (table.rows, runs.rows))
     if both := people.keys() & judges.keys():
-        raise UserError(f"{asked.labels}: rater '{min(both)}' has the name of a judge of the runs; rename one of them")
+        raise UserError(f"{file}: rater '{min(both)}' has the name of a judge of the runs; rename one of them")
     items = _joined(table, runs)
     found = sum(item in runs.clusters for item in items.values())
     if not found:
+        one, other = (next(iter(names), "none") for names in (items, runs.clusters))
         raise UserError(
-            f"{asked.labels}: none of its items (such as '{next(iter(items), '')}') is a conversation of the runs "
-            f"(such as '{next(iter(runs.clusters))}'); see --item"
+            f"{file}: no item (such as '{one}') is a conversation of the runs (such as '{other}'); see --item"
         )
-    rows = [row._replace(item=items[row.item]) for row in table.rows]
     labels = gather(
-        [*rows, *runs.rows], runs.words,
+        [*(row._replace(item=items[row.item]) for row in table.rows), *runs.rows],
+        runs.words,
+        dimensions=runs.dimensions,
         clusters=_renamed(table.clusters, items) | runs.clusters,
         chatbots=_renamed(table.chatbots or dict.fromkeys(items, ""), items) | runs.chatbots,
-    )  # fmt: skip
+    )
     known = labels.chatbots is not None and all(labels.chatbots)
-    note = f"{found} of {len(items)} items of {asked.labels} are conversations of the runs."
+    note = f"{found} of {len(items)} items of {file} are conversations of the runs."
     return labels if known else replace(labels, chatbots=None), tuple(people), (*table.notes, *runs.notes, note)
 
 

@@ -57,9 +57,10 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class Table:
-    """The ratings; for each item what it is drawn with and (where the layout says) the chatbot; what was cleaned."""
+    """The ratings; their dimensions in order; for each item what it is drawn with and, if said, the chatbot; notes."""
 
     rows: tuple[Rated, ...]
+    dimensions: tuple[str, ...]
     clusters: dict[str, str]
     chatbots: dict[str, str] | None
     notes: tuple[str, ...]
@@ -87,12 +88,14 @@ def read_labels(path: Path, layout: Layout, cleaning: Cleaning) -> Table:
     rows = list(_rows(Source.read(path), layout))
     items = {row: _item(row, layout.item) for row in rows}
     hashes = {item for row, item in items.items() if item != _joined(row, layout.item)}
-    cells = [cell for cell in _cells(rows, layout) if not _left_out(cell, cleaning)]
+    written = list(_cells(rows, layout))
+    cells = [cell for cell in written if not _left_out(cell, cleaning)]
     must_be_known(cleaning.dimensions, (cell.dimension for cell in cells), f"{path}: --map", "dimension")
     must_be_known(cleaning.words, (cell.rating for cell in cells), f"{path}: --map-rating", "rating")
     given = [cell for cell in cells if cell.rating and cell.rating not in cleaning.missing]
     return Table(
         rows=tuple(_rated(cell, items[cell.row], cleaning) for cell in given),
+        dimensions=tuple(dict.fromkeys(cleaning.dimensions.get(c.dimension, c.dimension) for c in written)),
         clusters=_by_item(items, layout.cluster) if layout.cluster else {item: item for item in items.values()},
         chatbots=None if layout.chatbot is None else _by_item(items, (layout.chatbot,)),
         notes=(
@@ -112,7 +115,7 @@ def must_be_known(names: Iterable[str], known: Iterable[str], place: str, kind: 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
     folded = {other.casefold(): other for other in known}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1)
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.3)
     return f" (did you mean '{folded[near[0]]}'?)" if near else ""
 
 

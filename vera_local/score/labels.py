@@ -64,12 +64,14 @@ def gather(
     rows: Iterable[Rated],
     words: Words,
     *,
+    dimensions: Sequence[str] = (),
     clusters: Mapping[str, str] | None = None,
     chatbots: Mapping[str, str] | None = None,
 ) -> Labels:
-    """The rows as an array; items, dimensions and raters in the order in which they are first named.
+    """The rows as an array; items and raters in the order in which they are first named.
 
-    `clusters` and `chatbots` map items. Raises UserError, naming both places, where a rater rates an item twice.
+    `dimensions` gives an order to those that occur; others follow. `clusters` and `chatbots` map items. Raises
+    UserError, naming both places, where a rater rates an item twice.
     """
     seen: dict[tuple[str, str, str], Rated] = {}
     for row in rows:
@@ -79,14 +81,15 @@ def gather(
                 f"{row.place}: '{row.rater}' has rated '{row.item}' ({row.dimension}) before, in {first.place}; "
                 "keep one of the two ratings."
             )
-    items, dimensions, raters = (_places(key[part] for key in seen) for part in range(3))
+    items, named, raters = (_places(key[part] for key in seen) for part in range(3))
+    ordered = _places([*(name for name in dimensions if name in named), *named])
     code = {word: place for place, word in enumerate(words.all)}
-    codes = np.full((len(items), len(dimensions), len(raters)), MISSING)
+    codes = np.full((len(items), len(ordered), len(raters)), MISSING)
     for (item, dimension, rater), row in seen.items():
-        codes[items[item], dimensions[dimension], raters[rater]] = code[row.rating]
+        codes[items[item], ordered[dimension], raters[rater]] = code[row.rating]
     drawn = tuple(items) if clusters is None else tuple(clusters[item] for item in items)
     whose = None if chatbots is None else tuple(chatbots[item] for item in items)
-    return Labels(tuple(items), tuple(dimensions), tuple(raters), words, codes, drawn, whose)
+    return Labels(tuple(items), tuple(ordered), tuple(raters), words, codes, drawn, whose)
 
 
 def _places(names: Iterable[str]) -> dict[str, int]:
