@@ -22,6 +22,8 @@ COMMANDS = [
     for block in re.findall(r"^```bash\n(vera-local agree \.\./shared.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 ]
 CLINICIANS, HUMANS, GEMINI, DROPPED = range(4)
+_PRINTED: dict[int, pl.DataFrame] = {}
+"""What each command printed, which is run once."""
 
 
 @pytest.fixture
@@ -29,12 +31,15 @@ def printed(command: Command, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Cap
     """Run a command of the page, where its data is; gives the rows of its JSON as a frame."""
 
     def run(number: int) -> pl.DataFrame:
+        if number in _PRINTED:
+            return _PRINTED[number]
         arguments = COMMANDS[number]
         if not (ROOT / arguments[1]).exists():
             pytest.skip(f"{arguments[1]} lies beside the checkout and is not here")
         monkeypatch.chdir(ROOT)
         assert command(*arguments, "--draws", "100", "--json") == 0
-        return pl.DataFrame(json.loads(capfd.readouterr().out)["rows"], schema=SCHEMA)
+        _PRINTED[number] = pl.DataFrame(json.loads(capfd.readouterr().out)["rows"], schema=SCHEMA)
+        return _PRINTED[number]
 
     return run
 

@@ -269,7 +269,7 @@ def test_the_majority_of_some_is_held_against_the_others(table: Callable[[str], 
 def test_people_and_judges_joined_on_the_conversation(
     judged: Callable[..., Path], table: Callable[[str], Path]
 ) -> None:
-    run = judged("run", {"j1": {"06c2d8_Ana_gpt_run1": BEST, "b": WORST}, "j2": {"b": WORST}, "jury": {"b": WORST}})
+    run = judged("run", {"j1": {"06c2d8_Ana_gpt_run1": BEST, "b": WORST}, "j2": {"b": WORST}})
     file = table(f"id,who,x\n#06c2d8,p,Fine\n06c2d8,q,Fine\nb,p,{BEST}\nb,q,{BEST}\nelsewhere,p,{BEST}\n")
     cleaning = Cleaning(dimensions={"x": "Detects Potential Risk"}, words={"Fine": BEST})
     agreed = agree(Asked(file, (run,), SIMPLE, cleaning, sampling=QUICK))

@@ -14,8 +14,6 @@ from vera_local.score.agreement import MISSING, Sampling
 from vera_local.score.labels import Labels, Rated, Words, gather
 from vera_local.score.raters import Question, Report, examine
 
-JURY = "jury"
-"""What the judges of a run together are called; their majority is no further opinion."""
 MAJORITY = "majority"
 """The reference that is no single rater."""
 
@@ -51,32 +49,41 @@ class Agreed:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Gathered:
+    """`people`: the raters of a table beside runs; `joined`: raters that are the majority of others."""
+
+    labels: Labels
+    notes: tuple[str, ...]
+    people: tuple[str, ...] = ()
+    joined: frozenset[str] = frozenset()
+
+
 def agree(asked: Asked) -> Agreed:
     """Read, compare and report; raises UserError for input that cannot be understood or gives nothing to compare."""
-    labels, people, notes = _gather(asked)
-    question = _question(asked, labels, people)
+    gathered = _gather(asked)
+    labels, question = gathered.labels, _question(asked, gathered)
     _must_overlap(labels, question)
     blind = question.reference and labels.chatbots is None
     hint = "The baseline that knows the chatbot needs its column: name it with --chatbot."
     report = examine(labels, question, asked.sampling)
-    return Agreed(labels, question, asked.sampling, report, (*notes, *([hint] if blind else [])))
+    return Agreed(labels, question, asked.sampling, report, (*gathered.notes, *([hint] if blind else [])))
 
 
-def _gather(asked: Asked) -> tuple[Labels, tuple[str, ...], tuple[str, ...]]:
-    """The ratings, the raters of the table beside runs (none without both), and notes."""
+def _gather(asked: Asked) -> _Gathered:
     _must_have_use(asked)
     if not asked.runs:
         if asked.labels is None:
             raise UserError("Name runs, or a table of ratings with --labels; see vera-local agree --help")
         table = read_labels(asked.labels, asked.layout, asked.cleaning)
-        return _from_table(asked, table), (), table.notes
+        return _Gathered(_from_table(asked, table), table.notes)
     runs = read_runs(asked.runs, (asked.layout.cluster or CLUSTERS)[0])
     if asked.labels is not None:
         # What is drawn together is said by the runs.
         table = read_labels(asked.labels, replace(asked.layout, cluster=()), asked.cleaning)
         return _from_both(asked.labels, asked.cleaning, table, runs)
     labels = gather(runs.rows, runs.words, dimensions=runs.dimensions, clusters=runs.clusters, chatbots=runs.chatbots)
-    return labels, (), runs.notes
+    return _Gathered(labels, runs.notes, joined=runs.joined)
 
 
 def _must_have_use(asked: Asked) -> None:
@@ -112,9 +119,7 @@ def _must_be_words(rows: Iterable[Rated], words: Words, missing: Iterable[str]) 
         must_be_known([row.rating], (*words.all, *sorted(missing)), row.place, "rating")
 
 
-def _from_both(
-    file: Path, cleaning: Cleaning, table: Table, runs: RatedRuns
-) -> tuple[Labels, tuple[str, ...], tuple[str, ...]]:
+def _from_both(file: Path, cleaning: Cleaning, table: Table, runs: RatedRuns) -> _Gathered:
     """Joined on the conversation; what a table says of an item counts where no run knows it."""
     must_be_known({row.dimension: None for row in table.rows}, runs.dimensions, f"{file}: --map it", "dimension")
     _must_be_words(table.rows, runs.words, cleaning.missing)
@@ -137,7 +142,8 @@ def _from_both(
     )
     known = labels.chatbots is not None and all(labels.chatbots)
     note = f"{found} of {len(items)} items of {file} are conversations of the runs."
-    return labels if known else replace(labels, chatbots=None), tuple(people), (*table.notes, *runs.notes, note)
+    whole = labels if known else replace(labels, chatbots=None)
+    return _Gathered(whole, (*table.notes, *runs.notes, note), tuple(people), runs.joined)
 
 
 def _joined(table: Table, runs: RatedRuns) -> dict[str, str]:
@@ -153,14 +159,16 @@ def _renamed(facts: Mapping[str, str], items: Mapping[str, str]) -> dict[str, st
     return {items[item]: fact for item, fact in facts.items()}
 
 
-def _question(asked: Asked, labels: Labels, people: tuple[str, ...]) -> Question:
+def _question(asked: Asked, gathered: _Gathered) -> Question:
+    labels, people = gathered.labels, gathered.people
     chosen = _matching(asked.raters, labels.raters, "--raters") or labels.raters
     reference = _reference(asked, labels, people)
     everyone = tuple(dict.fromkeys((*chosen, *reference)))
     if len(everyone) < 2:
         raise UserError(f"Only one rater ('{everyone[0]}') is there to compare; name two or more")
     judged = tuple(rater for rater in chosen if rater not in reference)
-    return Question(_panels(everyone, reference, people), reference, judged)
+    voices = [rater for rater in everyone if rater not in gathered.joined]
+    return Question(_panels(voices, reference, people), reference, judged)
 
 
 def _reference(asked: Asked, labels: Labels, people: tuple[str, ...]) -> tuple[str, ...]:
@@ -185,8 +193,8 @@ def _matching(patterns: Sequence[str], names: Sequence[str], option: str) -> tup
 
 
 def _panels(everyone: Sequence[str], reference: Sequence[str], people: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Those who are compared among themselves: a single reference and the jury, which its judges are, with nobody."""
-    left = [rater for rater in everyone if (rater,) != tuple(reference) and rater != JURY]
+    """Those who are compared among themselves; a single reference is not one of them."""
+    left = [rater for rater in everyone if (rater,) != tuple(reference)]
     first = people or (reference if 1 < len(reference) < len(left) else ())
     one, other = ("people", "judges") if people else ("raters of the majority", "other raters" if first else "raters")
     panels = {one: tuple(r for r in left if r in first), other: tuple(r for r in left if r not in first)}

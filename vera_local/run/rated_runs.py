@@ -25,7 +25,8 @@ CLUSTERS = ("conversation", "persona", "group")
 class RatedRuns:
     """Judges' ratings of conversations. `clusters` and `chatbots` map the items, which conversations are.
 
-    `names`: conversation id -> its item, for ids that mean one conversation in all the runs.
+    `joined`: juries and judges that are the majority of others here. `names`: conversation id -> its item, for ids
+    that mean one conversation in all the runs.
     """
 
     words: Words
@@ -33,6 +34,7 @@ class RatedRuns:
     rows: tuple[Rated, ...]
     clusters: dict[str, str]
     chatbots: dict[str, str]
+    joined: frozenset[str]
     names: dict[str, str]
     notes: tuple[str, ...]
 
@@ -45,6 +47,12 @@ class _Run:
     frame: pl.DataFrame
     texts: Mapping[str, str]
     """Conversation id -> a digest of all its messages."""
+    joined: frozenset[str]
+    """Judges that are the majority of others."""
+
+    def named(self, judge: str, shared: frozenset[str]) -> str:
+        """A judge, told apart by the run where others have it, too."""
+        return f"{judge} ({self.folder})" if judge in shared else judge
 
 
 def read_runs(folders: Sequence[Path], cluster: str = CLUSTERS[0]) -> RatedRuns:
@@ -58,15 +66,16 @@ def read_runs(folders: Sequence[Path], cluster: str = CLUSTERS[0]) -> RatedRuns:
     for run in runs[1:]:
         _must_match(runs[0], run)
     items, rubric = _Items(runs), runs[0].bundle.rubric
-    rows = [row for run in runs for row in _rows(run, items, _shared(runs, items))]
-    unrated = sum(run.frame["rating"].null_count() for run in runs)
+    shared = _shared(runs, items)
+    unrated = sum(_own(run)["rating"].null_count() for run in runs)
     facts = [(items.of(run, row["conversation"]), run, row) for run in runs for row in run.frame.iter_rows(named=True)]
     return RatedRuns(
         words=Words(rubric.ratings, () if rubric.not_relevant is None else (rubric.not_relevant,)),
         dimensions=rubric.dimensions,
-        rows=tuple(rows),
+        rows=tuple(row for run in runs for row in _rows(run, items, shared)),
         clusters={item: item if cluster == CLUSTERS[0] else row[cluster] for item, _, row in facts},
         chatbots={item: run.chatbot for item, run, _ in facts},
+        joined=frozenset(run.named(judge, shared) for run in runs for judge in run.joined),
         names=items.names(),
         notes=(f"{unrated} ratings of the runs are Unrated and count as missing.",) if unrated else (),
     )
@@ -95,7 +104,13 @@ def _read(folder: Path) -> _Run:
     frame = pl.read_parquet(folder / "results.parquet")
     if frame.is_empty():
         raise UserError(f"{folder}: no judge has rated a conversation yet; see vera-local judge {folder}")
-    return _Run(folder, bundle, _chatbot(manifest), frame, {c.id: _digest(c) for c in outcome.conversations})
+    texts = {c.id: _digest(c) for c in outcome.conversations}
+    return _Run(folder, bundle, _chatbot(manifest), frame, texts, frozenset(outcome.bench.juries))
+
+
+def _own(run: _Run) -> pl.DataFrame:
+    """Without the ratings that are the majority of others."""
+    return run.frame.filter(~pl.col("judge").is_in(list(run.joined)))
 
 
 def _chatbot(manifest: Mapping[str, Any]) -> str:
@@ -127,5 +142,4 @@ def _shared(runs: Sequence[_Run], items: _Items) -> frozenset[str]:
 def _rows(run: _Run, items: _Items, shared: frozenset[str]) -> Iterator[Rated]:
     given = run.frame.drop_nulls("rating").select("conversation", "dimension", "judge", "rating")
     for id, dimension, judge, rating in given.iter_rows():
-        name = f"{judge} ({run.folder})" if judge in shared else judge
-        yield Rated(items.of(run, id), dimension, name, rating, str(run.folder))
+        yield Rated(items.of(run, id), dimension, run.named(judge, shared), rating, str(run.folder))
