@@ -161,7 +161,7 @@ async def test_a_model_without_reasoning_is_asked_nothing() -> None:
 
 async def test_reasoning_that_ends_passes_within_its_budget() -> None:
     engine = FakeEngine(lambda r: "Let me see. </think> Paris")
-    assert await probe_thinking(engine, "own", SWITCH, 300) == "reasoning ended with </think> after 5 tokens"
+    assert await probe_thinking(engine, "own", SWITCH, 300) == "reasoning ended with </think> after 4 tokens"
     (asked,) = engine.requests
     assert (asked.thinking, asked.stop, asked.sampling.max_tokens) == (True, "</think>", 300)
 

@@ -85,16 +85,18 @@ def test_a_template_without_a_system_role_gets_it_folded() -> None:
     assert tokenizer.template_calls[0][0] == [{"role": "user", "content": "be kind\n\nhello"}]
 
 
-def test_the_thinking_switch_is_turned_off_by_its_name() -> None:
+@pytest.mark.parametrize("thinking", [False, True])
+def test_the_thinking_switch_is_turned_by_its_name(thinking: bool) -> None:
     tokenizer = StandIn()
     facts = Template(system_role=True, thinking="switch", thinking_switch="reason_first", reasoning_parser="qwen3")
-    ChatTemplate(tokenizer, facts).text([USER])
-    assert tokenizer.template_calls[0][1]["reason_first"] is False
+    ChatTemplate(tokenizer, facts).ids([USER], thinking)
+    assert tokenizer.template_calls[0][1]["reason_first"] is thinking
 
 
-def test_the_answer_prefix_ends_the_prompt() -> None:
+def test_the_answer_prefix_ends_the_prompt_unless_the_model_may_think() -> None:
     facts = Template(system_role=True, thinking="always", reasoning_parser="p", answer_prefix="<final>")
     assert ChatTemplate(StandIn(), facts).text([USER]) == "<user>hello<assistant><final>"
+    assert ChatTemplate(StandIn(), facts).text([USER], thinking=True) == "<user>hello<assistant>"
 
 
 def test_ids_are_those_of_the_text_without_added_tokens() -> None:

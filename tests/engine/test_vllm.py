@@ -12,7 +12,7 @@ import pytest
 from vera_local.bundle import load_bundle
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.grammar import pattern_of
-from vera_local.engine.probe import probe_chat, probe_constraint
+from vera_local.engine.probe import probe_constraint, probe_history, probe_labels, probe_system
 from vera_local.engine.seam import ChatMessage, ContextOverflow, Draw, Finish, Request, Sampling
 from vera_local.engine.vllm import VllmEngine
 from vera_local.judge import Judge, State, Verdict
@@ -92,6 +92,20 @@ async def test_labels_are_read_without_a_constraint(vllm_engine: VllmEngine) -> 
     assert all(math.isfinite(p) and p < 0 for p in reply.label_logprobs.values())
 
 
+async def test_a_control_token_within_an_answer_is_one_of_its_tokens_and_can_be_the_stop(
+    vllm_engine: VllmEngine,
+) -> None:
+    """Behind the end of a message the model opens the next one, with a token that no text shows."""
+    begun = await vllm_engine.tokens("The sea is wide.<|im_end|>\n")
+    free = Request(HELLO, sampling(max_tokens=4, temperature=0.0), begun=begun)
+    whole, stopped = await asyncio.gather(
+        vllm_engine.generate(free), vllm_engine.generate(replace(free, stop="<|im_start|>"))
+    )
+    opening = await vllm_engine.tokens("<|im_start|>")
+    assert whole.tokens[:1] == opening and "<|im_start|>" not in whole.text
+    assert (stopped.text, stopped.finish, stopped.tokens) == ("", Finish.MARK, ())
+
+
 async def test_usage_counts_what_the_template_makes(vllm_engine: VllmEngine) -> None:
     reply = await vllm_engine.generate(Request(HELLO, sampling(max_tokens=5)))
     assert reply.usage.prompt == await vllm_engine.count_tokens(HELLO)
@@ -99,8 +113,8 @@ async def test_usage_counts_what_the_template_makes(vllm_engine: VllmEngine) -> 
 
 
 async def test_the_probes_pass(vllm_engine: VllmEngine) -> None:
-    await probe_constraint(vllm_engine, "embedded")
-    assert await probe_chat(vllm_engine)
+    for probe in (probe_constraint, probe_system, probe_history, probe_labels):
+        assert await probe(vllm_engine, "embedded")
 
 
 def a_conversation(name: str) -> Conversation:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from vera_local.engine.labels import check_labels
 from vera_local.engine.seam import ChatMessage, ContextOverflow, Finish, Limits, Reply, Request, Usage
 
 Handler = Callable[[Request], str | Reply | Awaitable[str | Reply]]
@@ -47,6 +48,7 @@ class FakeEngine:
 
     async def generate(self, request: Request) -> Reply:
         self.requests.append(request)
+        check_labels(request)
         prompt = await self.count_tokens(request.messages, thinking=request.thinking) + len(request.begun)
         if prompt + request.sampling.max_tokens > self._limits.context:
             raise ContextOverflow(prompt, self._limits.context)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import httpx
 
+from vera_local.engine.completion import Completion, chat_reply, completion
+from vera_local.engine.labels import check_labels
 from vera_local.engine.profile import Profile
 from vera_local.engine.seam import (
     ChatMessage,
@@ -20,38 +21,36 @@ from vera_local.engine.seam import (
     Limits,
     Reply,
     Request,
-    Usage,
+    Sampling,
 )
-from vera_local.engine.template import fold_system, longest_first
+from vera_local.engine.server import NotThere, Server
+from vera_local.engine.template import ANCHORS, fold_system, longest_first
 from vera_local.errors import UserError
 
 SEQUENCES = 64
 """Requests held open at once: enough to fill a server's batch, few enough not to exhaust its sockets."""
 
-PAUSES = (0.5, 1.0, 2.0)
-"""Seconds waited before each further try after a lost connection or a server fault."""
-
-BUSY = (408, 429)
-"""Statuses below 500 with which a server asks to be tried again."""
-
-REFUSED = (401, 403)
-"""Statuses that mean a missing or wrong key."""
-
-TIMEOUT = httpx.Timeout(600.0, connect=5.0)
-"""A long generation may take minutes; a server that is there accepts within seconds."""
+ONLY_VLLM = (
+    "this server cannot go on with an answer, end it at a text, let a model reason or read labels: "
+    "serve the model with vLLM's own server, or use the vllm engine"
+)
 
 
 class OpenAIEngine:
-    """Chat completions of one served model. Constraints go as vLLM's `structured_outputs`.
+    """One served model. Constraints go as vLLM's `structured_outputs`.
 
-    Of the profile's template facts `answer_prefix` is not sent: the server's own template begins the answer.
+    What a chat completion has no words for (`begun`, `stop`, `labels`, `thinking`) goes to vLLM's server as token ids.
+    Only then, and for constrained answers, is the profile's `answer_prefix` sent: in a plain chat the server's own
+    template begins the answer. The server does not tell its control tokens: `markers` are those that the profile knows.
     """
 
-    def __init__(self, client: httpx.AsyncClient, model: str, profile: Profile, context: int) -> None:
-        self._client = client
+    def __init__(self, server: Server, model: str, profile: Profile, context: int) -> None:
+        self._server = server
         self._model = model
-        self._profile = profile
+        self._facts = profile.template
         self._limits = Limits(context=context, kv_tokens=None, sequences=SEQUENCES)
+        self._opening: str | None = None
+        self._known: dict[str, tuple[int, ...]] = {}
 
     @classmethod
     async def open(
@@ -66,13 +65,13 @@ class OpenAIEngine:
         `key_variable` names the environment variable that holds the key. Raises UserError where the server does not
         answer, serves nothing, or the variable is empty.
         """
-        client = _client(base_url, _headers(key_variable), transport)
+        server = Server(base_url, key_variable, transport)
         try:
-            model, context = await _served(client, base_url, profile)
+            model, context = _chosen(await server.models(), base_url, profile)
         except BaseException:
-            await client.aclose()
+            await server.aclose()
             raise
-        return cls(client, model, profile, context)
+        return cls(server, model, profile, context)
 
     @property
     def limits(self) -> Limits:
@@ -80,32 +79,32 @@ class OpenAIEngine:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        return longest_first((), self._profile.template)
-
-    async def tokens(self, text: str) -> tuple[int, ...]:
-        answer = await self._post("../tokenize", {"model": self._model, "prompt": text, "add_special_tokens": False})
-        return tuple(answer["tokens"])
+        return longest_first((), self._facts)
 
     async def count_tokens(self, messages: Sequence[ChatMessage], *, thinking: bool = False) -> int:
-        body = {"model": self._model, "messages": self._messages(messages), **self._template_arguments(thinking)}
-        # vLLM serves the tokenizer beside /v1, not below it.
-        answer = await self._post("../tokenize", body)
+        answer = await self._tokenize(self._messages(messages, thinking))
         try:
             return int(answer["count"])
         except (KeyError, TypeError, ValueError) as error:
             raise EngineError("the server counted no tokens; it has to be vLLM's") from error
 
+    async def tokens(self, text: str) -> tuple[int, ...]:
+        if text not in self._known:
+            self._known[text] = await self._behind_anchor(text)
+        return self._known[text]
+
     async def generate(self, request: Request) -> Reply:
-        if request.labels:
-            raise InvalidRequest("an OpenAI-compatible server does not offer label reads; use the vllm engine")
+        check_labels(request)
+        if _needs_ids(request) or (request.pattern is not None and self._facts.answer_prefix):
+            return await self._go_on(request)
         try:
-            return _reply(await self._post("chat/completions", self._body(request)))
+            return chat_reply(await self._server.post("chat/completions", self._chat(request)))
         except InvalidRequest:
             await self._raise_overflow(request)
             raise
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        await self._server.aclose()
 
     async def _raise_overflow(self, request: Request) -> None:
         try:
@@ -118,99 +117,85 @@ class OpenAIEngine:
         if prompt + request.sampling.max_tokens > self._limits.context:
             raise ContextOverflow(prompt, self._limits.context)
 
-    def _messages(self, messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
-        turns = tuple(messages) if self._profile.template.system_role else fold_system(messages)
-        return [{"role": m.role, "content": m.content} for m in turns]
-
-    def _template_arguments(self, thinking: bool) -> dict[str, Any]:
-        facts = self._profile.template
-        return {"chat_template_kwargs": {facts.thinking_switch: thinking}} if facts.thinking_switch else {}
-
-    def _body(self, request: Request) -> dict[str, Any]:
-        s = request.sampling
-        body: dict[str, Any] = {
-            "model": self._model,
-            "messages": self._messages(request.messages),
-            "temperature": s.temperature,
-            "top_p": s.top_p,
-            "max_tokens": s.max_tokens,
-            "seed": s.seed,
-            "repetition_penalty": s.repetition_penalty,
-            # Stated, because the server would otherwise take them from the model's generation_config.
-            "top_k": 0,
-            "min_p": 0.0,
-            **self._template_arguments(request.thinking),
-        }
-        if request.pattern is not None:
-            body["structured_outputs"] = {"regex": request.pattern}
+    def _messages(self, messages: Sequence[ChatMessage], thinking: bool) -> dict[str, Any]:
+        turns = tuple(messages) if self._facts.system_role else fold_system(messages)
+        body: dict[str, Any] = {"messages": [{"role": m.role, "content": m.content} for m in turns]}
+        if self._facts.thinking_switch:
+            body["chat_template_kwargs"] = {self._facts.thinking_switch: thinking}
         return body
 
-    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        response = await self._ask("POST", path, body)
-        if response.status_code < 500:
-            return _answer(response)
-        await self._raise_died()
-        raise EngineError(f"the server failed at this request again and again (status {response.status_code})")
+    def _chat(self, request: Request) -> dict[str, Any]:
+        return {
+            "model": self._model,
+            **self._messages(request.messages, thinking=False),
+            **_settings(request.sampling, request.pattern),
+        }
 
-    async def _raise_died(self) -> None:
-        """EngineDied unless the list of models, which costs no model anything, still comes."""
-        response = await self._ask("GET", "models")
-        if response.status_code >= 500:
-            raise self._died(f"status {response.status_code}")
+    async def _go_on(self, request: Request) -> Reply:
+        """Have vLLM write behind token ids."""
+        ids = [*await self._prompt(request.messages, request.thinking), *request.begun]
+        if len(ids) + request.sampling.max_tokens > self._limits.context:
+            raise ContextOverflow(len(ids), self._limits.context)
+        # Control tokens show up in no text, so the id of a stop that is one token has to end the answer, too.
+        mark = await self.tokens(request.stop) if request.stop else ()
+        mark = mark if len(mark) == 1 else ()
+        body = {"model": self._model, "prompt": ids, "add_special_tokens": False, **_behind_ids(request, mark)}
+        answer = await self._server.post("completions", body)
+        return await self._reply(completion(answer, request.labels), request, mark)
 
-    async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
-        """What comes back, asked for again while it is a fault; a fault of the server that stays is returned.
+    async def _reply(self, done: Completion, request: Request, mark: tuple[int, ...]) -> Reply:
+        finish, tokens = done.finish, done.tokens
+        if finish is Finish.STOP and done.stopped_by == request.stop:
+            finish, tokens = Finish.MARK, await self._before(tokens, request.stop, done.text)
+        elif finish is Finish.STOP:
+            finish, tokens = Finish.MARK if mark and tokens[-1:] == mark else Finish.STOP, tokens[:-1]
+        return Reply(done.text, finish, done.usage, done.labels, tokens)
 
-        Raises EngineDied where the connection stays lost or the server stays too busy: that concerns every request.
-        """
-        fault = ""
-        for pause in (*PAUSES, None):
-            try:
-                response = await self._client.request(method, path, json=body)
-                status = response.status_code
-                if status not in BUSY and (status < 500 or pause is None):
-                    return response
-                fault = f"status {status}"
-            except httpx.RequestError as error:
-                fault = _reason(error)
-            if pause is not None:
-                await asyncio.sleep(pause)
-        raise self._died(fault)
+    async def _before(self, tokens: tuple[int, ...], stop: str, text: str) -> tuple[int, ...]:
+        """The ids of `text`, which `stop` follows in what `tokens` say; the token in which it begins is split."""
+        anchor = await self._encode("a")
+        for held in range(1, len(tokens) + 1):
+            end = (await self._decode([*anchor, *tokens[-held:]])).removeprefix("a")
+            if stop in end:
+                return (*tokens[:-held], *await self.tokens(end[: end.index(stop)]))
+        return await self.tokens(text)
 
-    def _died(self, fault: str) -> EngineDied:
-        return EngineDied(f"the server at {self._client.base_url} no longer answers ({fault})")
+    async def _prompt(self, messages: Sequence[ChatMessage], thinking: bool) -> list[int]:
+        prefix = [] if thinking or not self._facts.answer_prefix else await self._encode(self._facts.answer_prefix)
+        return [*_ids(await self._tokenize(self._messages(messages, thinking))), *prefix]
 
+    async def _behind_anchor(self, text: str) -> tuple[int, ...]:
+        """The ids of `text` as ChatTemplate finds them: behind a text with which it does not melt."""
+        if self._opening is None:
+            self._opening = await self._decode(await self._prompt([ChatMessage("user", "a")], thinking=False))
+        for anchor in (self._opening, *ANCHORS):
+            before, whole = await self._encode(anchor), await self._encode(anchor + text)
+            if whole[: len(before)] == before and await self._decode(whole) == await self._decode(before) + text:
+                return tuple(whole[len(before) :])
+        return tuple(await self._encode(text))
 
-def _headers(key_variable: str | None) -> dict[str, str]:
-    if key_variable is None:
-        return {}
-    key = os.environ.get(key_variable, "").strip()
-    if not key:
-        raise UserError(f"the environment variable {key_variable} is empty; put the server's key into it")
-    if not (key.isascii() and key.isprintable()):
-        # Refused here, because the HTTP library would show it in its complaint.
-        raise UserError(f"the environment variable {key_variable} holds characters that no key has; correct it")
-    return {"Authorization": f"Bearer {key}"}
+    async def _encode(self, text: str) -> list[int]:
+        return _ids(await self._tokenize({"prompt": text, "add_special_tokens": False})) if text else []
 
+    async def _decode(self, ids: Sequence[int]) -> str:
+        if not ids:
+            return ""
+        answer = await self._beside("detokenize", {"tokens": list(ids)})
+        return str(answer.get("prompt"))
 
-def _client(base_url: str, headers: dict[str, str], transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
-    # With a transport of its own a client ignores HTTP_PROXY: conversations go to the named server and nowhere else.
-    transport = transport or httpx.AsyncHTTPTransport()
-    try:
-        return httpx.AsyncClient(
-            base_url=base_url.rstrip("/") + "/", headers=headers, timeout=TIMEOUT, transport=transport
-        )
-    except httpx.InvalidURL as error:
-        raise UserError(f"{base_url} is no URL ({error}); correct the base URL") from error
+    async def _tokenize(self, what: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._beside("tokenize", what)
 
-
-def _reason(error: httpx.RequestError) -> str:
-    return str(error) or type(error).__name__
+    async def _beside(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask what vLLM serves beside /v1, not below it."""
+        try:
+            return await self._server.post(f"../{path}", {"model": self._model, **body})
+        except NotThere as error:
+            raise InvalidRequest(ONLY_VLLM) from error
 
 
-async def _served(client: httpx.AsyncClient, base_url: str, profile: Profile) -> tuple[str, int]:
+def _chosen(served: Mapping[str, int | None], base_url: str, profile: Profile) -> tuple[str, int]:
     """The served model's id and its context in tokens."""
-    served = _models(await _ask_for_models(client, base_url), base_url)
     if not served:
         raise UserError(f"the server at {base_url} serves no model")
     chosen = next((name for name in served if name in (profile.name, profile.source.hub)), None)
@@ -220,66 +205,40 @@ async def _served(client: httpx.AsyncClient, base_url: str, profile: Profile) ->
     return chosen, served[chosen] or profile.context
 
 
-async def _ask_for_models(client: httpx.AsyncClient, base_url: str) -> httpx.Response:
+def _needs_ids(request: Request) -> bool:
+    return bool(request.begun or request.stop or request.labels or request.thinking)
+
+
+def _settings(sampling: Sampling, pattern: str | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+        "seed": sampling.seed,
+        "repetition_penalty": sampling.repetition_penalty,
+        # Stated, because the server would otherwise take them from the model's generation_config.
+        "top_k": 0,
+        "min_p": 0.0,
+        # Answers can be gone on with where the server tells their ids.
+        "return_token_ids": True,
+    }
+    return settings if pattern is None else settings | {"structured_outputs": {"regex": pattern}}
+
+
+def _behind_ids(request: Request, mark: Sequence[int]) -> dict[str, Any]:
+    settings = _settings(request.sampling, request.pattern)
+    if request.stop:
+        settings |= {"stop": [request.stop], "stop_token_ids": list(mark)}
+    if request.labels:
+        # Greedy and without a penalty: nobody knows at which stage this server reads probabilities.
+        plain = _settings(replace(request.sampling, temperature=0.0, top_p=1.0, repetition_penalty=1.0), None)
+        labels = {"logprobs": 1, "logprob_token_ids": list(request.labels), "return_tokens_as_token_ids": True}
+        settings |= plain | labels
+    return settings
+
+
+def _ids(answer: Mapping[str, Any]) -> list[int]:
     try:
-        return await client.get("models")
-    except httpx.RequestError as error:
-        raise UserError(
-            f"no server answers at {base_url} ({_reason(error)}); start it or correct the base URL"
-        ) from error
-
-
-def _models(response: httpx.Response, base_url: str) -> dict[str, int | None]:
-    """Id of each served model -> its context in tokens, None where the server does not say."""
-    status = response.status_code
-    if status in REFUSED:
-        raise UserError(f"the server at {base_url} refuses access (status {status}); name the variable with its key")
-    if status >= 500 or status in BUSY:
-        raise UserError(f"the server at {base_url} is not ready (status {status}); try again when it is")
-    try:
-        return {str(model["id"]): _context(model) for model in response.json()["data"]}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{base_url} is no OpenAI-compatible server (status {status} and no list of models); "
-            "the URL usually ends in /v1"
-        ) from error
-
-
-def _context(model: dict[str, Any]) -> int | None:
-    length = model.get("max_model_len")
-    return None if length is None else int(length)
-
-
-def _answer(response: httpx.Response) -> dict[str, Any]:
-    if response.status_code in REFUSED:
-        # Without its words, which may repeat the key.
-        raise InvalidRequest(f"the server refuses access with status {response.status_code}")
-    if response.status_code >= 400:
-        raise InvalidRequest(f"the server refused a request with status {response.status_code}: {response.text[:300]}")
-    try:
-        answer = response.json()
-    except ValueError as error:
-        raise EngineError("the server answered with something that is not JSON") from error
-    if not isinstance(answer, dict):
-        raise EngineError("the server answered with JSON that is not an object")
-    return answer
-
-
-def _reply(answer: dict[str, Any]) -> Reply:
-    try:
-        choice, usage = answer["choices"][0], answer["usage"]
-        finish = Finish(choice["finish_reason"])
-        details = usage.get("prompt_tokens_details") or {}
-        counted = Usage(
-            int(usage["prompt_tokens"]), int(details.get("cached_tokens") or 0), int(usage["completion_tokens"])
-        )
-        return Reply(_text(choice["message"]["content"]), finish, counted)
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise EngineError(f"the server's answer lacks what a chat completion has ({error!r})") from error
-
-
-def _text(content: Any) -> str:
-    """The text of a message; None stands for an empty one."""
-    if content is not None and not isinstance(content, str):
-        raise TypeError("the content is no text")
-    return content or ""
+        return [int(token) for token in answer["tokens"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidRequest(ONLY_VLLM) from error

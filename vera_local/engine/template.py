@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -79,20 +80,19 @@ class ChatTemplate:
         return self._encode(self.text(messages, thinking))
 
     def tokens(self, text: str) -> tuple[int, ...]:
-        """The ids of `text` where it begins an answer or goes on with one; control tokens in it are read as such.
-
-        Tokenised alone it could get the blank that some tokenizers put in front of whatever they are given.
-        """
-        for anchor in (self._opening, *ANCHORS):
-            before, whole = self._encode(anchor), self._encode(anchor + text)
-            if whole[: len(before)] == before and self._decode(whole) == self._decode(before) + text:
-                return tuple(whole[len(before) :])
-        return tuple(self._encode(text))
+        """The ids of `text` where it begins an answer or goes on with one; control tokens in it are read as such."""
+        pieces = re.split(self._control_texts, text) if self._controls else [text]
+        return tuple(token for piece in pieces if piece for token in self._piece(piece))
 
     def written(self, ids: Sequence[int]) -> str:
         """What a reader sees of ids that an answer holds: its text without control tokens."""
         before = self._encode(self._opening)
         return self._decode([*before, *ids], shown=True)[len(self._decode(before, shown=True)) :]
+
+    def beginning(self, ids: Sequence[int], text: str) -> tuple[int, ...]:
+        """The ids of `text`, with which what is written by `ids` begins; a token that goes beyond it is split."""
+        kept = next(n for n in range(len(ids), -1, -1) if text.startswith(self.written(ids[:n])))
+        return (*ids[:kept], *self.tokens(text[len(self.written(ids[:kept])) :]))
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
@@ -103,7 +103,28 @@ class ChatTemplate:
 
     def control(self, text: str) -> int | None:
         """The id of the one control token that `text` is; None where it is anything else."""
-        return next((i for i, t in self._tokenizer.added_tokens_decoder.items() if t.content == text), None)
+        return self._controls.get(text)
+
+    def _piece(self, text: str) -> Sequence[int]:
+        """The ids of a control token, or of a text without any.
+
+        Tokenised alone it could get the blank that some tokenizers put in front of whatever they are given.
+        """
+        if (token := self.control(text)) is not None:
+            return [token]
+        for anchor in (self._opening, *ANCHORS):
+            before, whole = self._encode(anchor), self._encode(anchor + text)
+            if whole[: len(before)] == before and self._decode(whole) == self._decode(before) + text:
+                return whole[len(before) :]
+        return self._encode(text)
+
+    @cached_property
+    def _controls(self) -> dict[str, int]:
+        return {token.content: i for i, token in self._tokenizer.added_tokens_decoder.items()}
+
+    @cached_property
+    def _control_texts(self) -> re.Pattern[str]:
+        return re.compile(f"({'|'.join(map(re.escape, sorted(self._controls, key=len, reverse=True)))})")
 
     @cached_property
     def _opening(self) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vera_local.engine.child import HOST_VARIABLE
+from vera_local.engine.labels import check_labels
 from vera_local.engine.offline import go_offline
 from vera_local.engine.profile import Profile
 from vera_local.engine.seam import (
@@ -33,7 +34,7 @@ from vera_local.errors import UserError
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
-    from vllm.outputs import RequestOutput
+    from vllm.outputs import CompletionOutput, RequestOutput
     from vllm.v1.engine.async_llm import AsyncLLM
 
 CPU_BLOCK = 32
@@ -90,16 +91,29 @@ class VllmEngine:
         from vllm.exceptions import VLLMClientError
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        ids = self._template.ids(request.messages)
+        check_labels(request)
+        ids = [*self._template.ids(request.messages, request.thinking), *request.begun]
         if len(ids) + request.sampling.max_tokens > self._limits.context:
             raise ContextOverflow(len(ids), self._limits.context)
+        mark = self._template.control(request.stop)
         try:
-            output = await self._final(ids, _sampling(request))
+            output = await self._final(ids, _sampling(request, mark))
         except EngineDeadError as error:
             raise EngineDied("vLLM's engine process ended") from error
         except (VLLMClientError, ValueError) as error:
             raise InvalidRequest(str(error)) from error
-        return _reply(output, request)
+        return self._reply(output, request, mark)
+
+    def _reply(self, output: RequestOutput, request: Request, mark: int | None) -> Reply:
+        completion = output.outputs[0]
+        finish = _finish(completion, request.stop, mark)
+        tokens = tuple(completion.token_ids)
+        if completion.stop_reason == request.stop and finish is Finish.MARK:
+            # The stop may begin within a token.
+            tokens = self._template.beginning(tokens, completion.text)
+        elif finish is not Finish.LENGTH:
+            tokens = tokens[:-1]
+        return Reply(completion.text, finish, _usage(output), _labels(completion, request), tokens)
 
     async def _final(self, ids: list[int], sampling: SamplingParams) -> RequestOutput:
         if self._llm is None:
@@ -126,6 +140,8 @@ def _arguments(profile: Profile, folder: Path, memory_share: float | None, on_cp
         "enable_prefix_caching": True,
         "structured_outputs_config": {"backend": "outlines"},
         "generation_config": "vllm",
+        # Labels are read from the model itself, before temperature, penalties and the like.
+        "logprobs_mode": "raw_logprobs",
         "seed": 0,
         "disable_log_stats": True,
     }
@@ -207,7 +223,8 @@ def _log_to(descriptor: int) -> None:
         logger.propagate = False
 
 
-def _sampling(request: Request) -> SamplingParams:
+def _sampling(request: Request, mark: int | None) -> SamplingParams:
+    """`mark` is the control token that the request's `stop` is: no text shows it, so its id has to end the answer."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
@@ -218,21 +235,35 @@ def _sampling(request: Request) -> SamplingParams:
         max_tokens=s.max_tokens,
         seed=s.seed,
         repetition_penalty=s.repetition_penalty,
+        stop=[request.stop] if request.stop and mark is None else None,
+        stop_token_ids=None if mark is None else [mark],
         structured_outputs=StructuredOutputsParams(regex=request.pattern) if request.pattern is not None else None,
         logprob_token_ids=list(request.labels) or None,
         output_kind=RequestOutputKind.FINAL_ONLY,
     )
 
 
-def _reply(output: RequestOutput, request: Request) -> Reply:
-    completion = output.outputs[0]
-    if completion.finish_reason not in ("stop", "length"):
-        raise EngineError(f"vLLM ended the request with {completion.finish_reason!r}")
-    usage = Usage(
+def _finish(completion: CompletionOutput, stop: str, mark: int | None) -> Finish:
+    match completion.finish_reason:
+        case "length":
+            return Finish.LENGTH
+        # Where the mark is also what ends every answer, vLLM names no reason.
+        case "stop" if completion.stop_reason == stop or (mark is not None and completion.token_ids[-1] == mark):
+            return Finish.MARK
+        case "stop":
+            return Finish.STOP
+        case other:
+            raise EngineError(f"vLLM ended the request with {other!r}")
+
+
+def _usage(output: RequestOutput) -> Usage:
+    return Usage(
         prompt=len(output.prompt_token_ids or ()),
         cached=output.num_cached_tokens or 0,
-        output=len(completion.token_ids),
+        output=len(output.outputs[0].token_ids),
     )
+
+
+def _labels(completion: CompletionOutput, request: Request) -> dict[int, float]:
     first = completion.logprobs[0] if request.labels and completion.logprobs else {}
-    labels = {token: first[token].logprob for token in request.labels}
-    return Reply(completion.text, Finish(completion.finish_reason), usage, labels)
+    return {token: first[token].logprob for token in request.labels}

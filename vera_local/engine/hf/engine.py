@@ -12,6 +12,7 @@ from vera_local.engine.hf.constraint import Constraints
 from vera_local.engine.hf.network import Network, free_memory, load
 from vera_local.engine.hf.row import Marks, Row
 from vera_local.engine.hf.worker import Worker
+from vera_local.engine.labels import check_labels
 from vera_local.engine.offline import go_offline
 from vera_local.engine.profile import Profile
 from vera_local.engine.seam import ChatMessage, ContextOverflow, InvalidRequest, Limits, Reply, Request
@@ -58,13 +59,12 @@ class TransformersEngine:
         return self._template.tokens(text)
 
     async def generate(self, request: Request) -> Reply:
+        check_labels(request)
         ids = (*self._template.ids(request.messages, request.thinking), *request.begun)
         if len(ids) + request.sampling.max_tokens > self._limits.context:
             raise ContextOverflow(len(ids), self._limits.context)
         if not ids or not all(0 <= token < self._vocabulary for token in (*ids, *request.labels)):
             raise InvalidRequest(f"the request is empty, or holds a token that is not one of {self._vocabulary}")
-        if request.labels and request.pattern is not None:
-            raise InvalidRequest("labels are read from an answer without a pattern")
         row = Row(request, ids, self._marks(request.stop), self._template)
         self._worker.submit(row)
         return await asyncio.wrap_future(row.future)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -86,7 +85,8 @@ class Row:
             return False
         self.constraint.advance(token)
         # The end is all that can come: the model need not be asked for it.
-        return self.constraint.complete and self._end(Finish.STOP, ended_by=1)
+        finish = Finish.MARK if self.marks.stop_token in self.marks.ends else Finish.STOP
+        return self.constraint.complete and self._end(finish, ended_by=1)
 
     def _end(self, finish: Finish, text: str | None = None, ended_by: int = 0) -> bool:
         usage = Usage(len(self.ids), self.reused, len(self.tokens) + ended_by)
@@ -95,17 +95,10 @@ class Row:
             # Half a character is not written yet.
             reply = Reply(whole.rstrip("\ufffd"), finish, usage, self._labels, tuple(self.tokens))
         else:
-            reply = Reply(text, finish, usage, self._labels, self._tokens_of(text))
+            reply = Reply(text, finish, usage, self._labels, self.template.beginning(self.tokens, text))
         with suppress(InvalidStateError):
             self.future.set_result(reply)
         return True
-
-    def _tokens_of(self, text: str) -> tuple[int, ...]:
-        """The written tokens that make up the beginning `text`, the last one split where it holds more."""
-        tokens = self.tokens
-        count = next(n for n in itertools.count(len(tokens), -1) if text.startswith(self.template.written(tokens[:n])))
-        rest = text[len(self.template.written(tokens[:count])) :]
-        return (*tokens[:count], *self.template.tokens(rest))
 
 
 def _log_probabilities(logits: Tensor, labels: Sequence[int]) -> dict[int, float]:

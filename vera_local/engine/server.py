@@ -1,0 +1,156 @@
+"""How an OpenAI-compatible server is reached, and what its faults mean. Knows no prompt and no model files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import httpx
+
+from vera_local.engine.seam import EngineDied, EngineError, InvalidRequest
+from vera_local.errors import UserError
+
+PAUSES = (0.5, 1.0, 2.0)
+"""Seconds waited before each further try after a lost connection or a server fault."""
+
+BUSY = (408, 429)
+"""Statuses below 500 with which a server asks to be tried again."""
+
+REFUSED = (401, 403)
+"""Statuses that mean a missing or wrong key."""
+
+ABSENT = (404, 405)
+"""Statuses that mean that there is nothing at a path."""
+
+TIMEOUT = httpx.Timeout(600.0, connect=5.0)
+"""A long generation may take minutes; a server that is there accepts within seconds."""
+
+
+class NotThere(InvalidRequest):
+    """The server has nothing at this path."""
+
+
+class Server:
+    """One server. `post` tries again after faults that may pass."""
+
+    def __init__(self, base_url: str, key_variable: str | None, transport: httpx.AsyncBaseTransport | None) -> None:
+        self._url = base_url
+        self._client = _client(base_url, _headers(key_variable), transport)
+
+    async def models(self) -> dict[str, int | None]:
+        """Id of each served model -> its context in tokens, None where the server does not say.
+
+        Raises UserError where no server answers or it is no such server.
+        """
+        try:
+            response = await self._client.get("models")
+        except httpx.RequestError as error:
+            raise UserError(
+                f"no server answers at {self._url} ({_reason(error)}); start it or correct the base URL"
+            ) from error
+        return _models(response, self._url)
+
+    async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The answer, a JSON object. `path` is relative to the base URL. Raises an EngineError."""
+        response = await self._ask("POST", path, body)
+        if response.status_code < 500:
+            return _answer(response)
+        await self._raise_died()
+        raise EngineError(f"the server failed at this request again and again (status {response.status_code})")
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _raise_died(self) -> None:
+        """EngineDied unless the list of models, which costs no model anything, still comes."""
+        response = await self._ask("GET", "models")
+        if response.status_code >= 500:
+            raise self._died(f"status {response.status_code}")
+
+    async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+        """What comes back, asked for again while it is a fault; a fault of the server that stays is returned.
+
+        Raises EngineDied where the connection stays lost or the server stays too busy: that concerns every request.
+        """
+        fault = ""
+        for pause in (*PAUSES, None):
+            try:
+                response = await self._client.request(method, path, json=body)
+                status = response.status_code
+                if status not in BUSY and (status < 500 or pause is None):
+                    return response
+                fault = f"status {status}"
+            except httpx.RequestError as error:
+                fault = _reason(error)
+            if pause is not None:
+                await asyncio.sleep(pause)
+        raise self._died(fault)
+
+    def _died(self, fault: str) -> EngineDied:
+        return EngineDied(f"the server at {self._client.base_url} no longer answers ({fault})")
+
+
+def _headers(key_variable: str | None) -> dict[str, str]:
+    if key_variable is None:
+        return {}
+    key = os.environ.get(key_variable, "").strip()
+    if not key:
+        raise UserError(f"the environment variable {key_variable} is empty; put the server's key into it")
+    if not (key.isascii() and key.isprintable()):
+        # Refused here, because the HTTP library would show it in its complaint.
+        raise UserError(f"the environment variable {key_variable} holds characters that no key has; correct it")
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _client(base_url: str, headers: dict[str, str], transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
+    # With a transport of its own a client ignores HTTP_PROXY: conversations go to the named server and nowhere else.
+    transport = transport or httpx.AsyncHTTPTransport()
+    try:
+        return httpx.AsyncClient(
+            base_url=base_url.rstrip("/") + "/", headers=headers, timeout=TIMEOUT, transport=transport
+        )
+    except httpx.InvalidURL as error:
+        raise UserError(f"{base_url} is no URL ({error}); correct the base URL") from error
+
+
+def _reason(error: httpx.RequestError) -> str:
+    return str(error) or type(error).__name__
+
+
+def _models(response: httpx.Response, base_url: str) -> dict[str, int | None]:
+    status = response.status_code
+    if status in REFUSED:
+        raise UserError(f"the server at {base_url} refuses access (status {status}); name the variable with its key")
+    if status >= 500 or status in BUSY:
+        raise UserError(f"the server at {base_url} is not ready (status {status}); try again when it is")
+    try:
+        return {str(model["id"]): _context(model) for model in response.json()["data"]}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{base_url} is no OpenAI-compatible server (status {status} and no list of models); "
+            "the URL usually ends in /v1"
+        ) from error
+
+
+def _context(model: dict[str, Any]) -> int | None:
+    length = model.get("max_model_len")
+    return None if length is None else int(length)
+
+
+def _answer(response: httpx.Response) -> dict[str, Any]:
+    status = response.status_code
+    if status in REFUSED:
+        # Without its words, which may repeat the key.
+        raise InvalidRequest(f"the server refuses access with status {status}")
+    if status >= 400:
+        kind = NotThere if status in ABSENT else InvalidRequest
+        raise kind(f"the server refused a request with status {status}: {response.text[:300]}")
+    try:
+        answer = response.json()
+    except ValueError as error:
+        raise EngineError("the server answered with something that is not JSON") from error
+    if not isinstance(answer, dict):
+        raise EngineError("the server answered with JSON that is not an object")
+    return answer
