@@ -13,8 +13,9 @@ from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.errors import UserError
 from vera_local.run import Plan
 from vera_local.run.agreeing import Agreed, Asked, agree
-from vera_local.run.importing import Found, import_run
+from vera_local.run.importing import import_run
 from vera_local.run.labels_file import Cleaning, Layout
+from vera_local.run.recordings import Found
 from vera_local.run.store import Store
 from vera_local.score.agreement import Sampling
 from vera_local.score.intervals import Interval

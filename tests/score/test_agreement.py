@@ -251,6 +251,14 @@ def test_degenerate_ratings_are_undefined(statistic: Statistic, rows: list[list[
         assert found.value == found.interval == Undefined(reason)
 
 
+def test_one_category_in_each_stratum_leaves_nothing_to_agree_on_within() -> None:
+    codes = np.repeat([[0, 0], [1, 1]], 5, axis=0)
+    units = Units(codes, np.repeat([0, 1], 5), np.arange(10))
+    assert estimate(KAPPA, units, 2).value == 1
+    within = estimate(KAPPA, units, 2, within=True)
+    assert within.value == within.interval == Undefined("only one category was used in each dimension")
+
+
 def test_fleiss_wants_as_many_ratings_of_every_item() -> None:
     found = point(FLEISS, KRIPPENDORFF)
     assert found.value == Undefined("items have from 1 to 4 ratings each")

@@ -129,7 +129,7 @@ def estimate_mean(
     sums = _sums(np.stack(added, axis=1), comparisons[0].cluster, stratum)
     value = float(_coefficients(statistic, sums.sum(axis=0)).mean())
     if np.isnan(value):
-        return Estimate(n, *[Undefined("chance alone agrees perfectly")] * 2)
+        return Estimate(n, *[Undefined("only one category was used in each dimension")] * 2)
     return Estimate(n, value, _interval(statistic, sums, sampling or Sampling()))
 
 
