@@ -1,0 +1,66 @@
+"""Counts by persona: they add up, and a draw of personas draws all that is theirs."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vera_local.score import Rating, Scale, ratings_frame
+from vera_local.score.intervals import bootstrap_weights
+from vera_local.score.tables import count, observed, resampled
+
+SCALE = Scale(("good", "fair", "bad"), "n/a", ("Warmth", "Care"), ("g",))
+WORDS = [*SCALE.ratings, SCALE.not_relevant, None]
+cells = st.dictionaries(
+    st.tuples(st.integers(0, 9), st.sampled_from(SCALE.dimensions)), st.sampled_from(WORDS), min_size=1
+)
+
+
+def frame(found: dict[tuple[int, str], str | None]) -> pl.DataFrame:
+    """Conversations 0, 3, 6, 9 are of persona P0, and so on; those of P2 have no named persona."""
+    names = ["P0", "P1", ""]
+    return ratings_frame(Rating(f"c{i}", names[i % 3], "g", 1, "j", d, word) for (i, d), word in found.items())
+
+
+@settings(deadline=None)
+@given(cells)
+def test_counts_add_up_to_the_rows(found: dict[tuple[int, str], str | None]) -> None:
+    table = count(frame(found), SCALE)
+    assert table.ratings.sum() == len(found)
+    for d, dimension in enumerate(SCALE.dimensions):
+        for w, word in enumerate(WORDS):
+            assert table.ratings[:, d, w].sum() == sum(v == word for (_, name), v in found.items() if name == dimension)
+    kinds = [
+        {i for i, _ in found},
+        {i for (i, _), word in found.items() if word in SCALE.ratings},
+        {i for (i, _), word in found.items() if word == "bad"},
+    ]
+    assert table.conversations.sum(axis=0).tolist() == [len(kind) for kind in kinds]
+
+
+@settings(deadline=None)
+@given(cells)
+def test_conversations_without_a_named_persona_stand_for_themselves(found: dict[tuple[int, str], str | None]) -> None:
+    conversations = {i for i, _ in found}
+    expected = len({i % 3 for i in conversations if i % 3 < 2}) + sum(i % 3 == 2 for i in conversations)
+    assert len(count(frame(found), SCALE).personas) == expected
+
+
+@settings(deadline=None, max_examples=20)
+@given(cells)
+def test_a_draw_takes_whole_personas_from_every_table(found: dict[tuple[int, str], str | None]) -> None:
+    table = count(frame(found), SCALE)
+    one, two = resampled([table, table], seed=0, draws=50)
+    weights = bootstrap_weights(len(table.personas), 50, seed=0)
+    expected = np.einsum("dp,piw->diw", weights, table.ratings)
+    assert (one.ratings[:, :-1] == expected).all()
+    assert (one.ratings[:, -1] == expected.sum(axis=1)).all()
+    assert (one.ratings == two.ratings).all() and (one.conversations == two.conversations).all()
+    assert (observed(table).conversations == table.conversations.sum(axis=0)).all()
+
+
+def test_no_rows_have_no_personas() -> None:
+    table = count(ratings_frame([]), SCALE)
+    assert table.ratings.shape == (0, 2, 5) and table.conversations.shape == (0, 3)
