@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import polars as pl
 import pytest
 from rich.console import Console, RenderableType
 
@@ -46,11 +47,11 @@ def rows(scale: Scale, shift: int = 0, judge: str = "j") -> list[Rating]:
     """Thirty personas with two conversations each; the third group has one persona."""
     words = (*scale.ratings, *([scale.not_relevant] if scale.not_relevant else []))
     return [
-        Rating(f"P{i}-{k}", f"P{i}", scale.groups[2 if i == 0 else i % 2], k, judge, d, words[(i * k + place + shift) % len(words)])
+        Rating(f"P{i}-{k}", f"P{i}", scale.groups[2 if i == 0 else i % 2], k, judge, d, words[place % len(words)])
         for i in range(30)
         for k in (1, 2)
-        for place, d in enumerate(scale.dimensions)
-    ]  # fmt: skip
+        for place, d in enumerate(scale.dimensions, i * k + shift)
+    ]
 
 
 def scores(scale: Scale = SCALE) -> Scores:
@@ -129,10 +130,8 @@ def test_tidy_has_one_row_for_each_number() -> None:
     assert frame.schema == TIDY
     profiles = 1 + len(ours.groups) + len(ours.by["Age"])
     assert frame.height == profiles * (4 * (3 + 3 + 1 + 1 + 1) + 2)
-    picked = frame.row(
-        by_predicate=(frame["group"] == "Low") & (frame["dimension"] == SCALE.dimensions[1])
-        & (frame["statistic"] == "vera_score"), named=True,
-    )  # fmt: skip
+    its = (pl.col("group") == "Low") & (pl.col("dimension") == SCALE.dimensions[1])
+    picked = frame.filter(its & (pl.col("statistic") == "vera_score")).row(0, named=True)
     tally = ours.groups["Low"].dimensions[SCALE.dimensions[1]]
     interval = tally.intervals.vera_score
     assert interval is not None
