@@ -141,7 +141,10 @@ def test_the_markers_are_the_control_tokens_of_tokenizer_template_and_profile() 
         reasoning_parser="seed_oss",
         markers=("[INST]", "#"),
     )
-    found = ChatTemplate(tokenizer, facts).markers
+    template = ChatTemplate(tokenizer, facts)
+    found = template.markers
     expected = {*CONTROL, "<think>", "</think>", "[INST]", "</seed:think>"}
     assert set(found) == expected
     assert list(found) == sorted(found, key=len, reverse=True)
+    controls = {text for text in (*expected, "\n\n", "zq", "|", "#") if template.control(text) is not None}
+    assert controls == {*CONTROL, "<think>", "</think>"}

@@ -120,7 +120,9 @@ class ChatTemplate:
 
     @cached_property
     def _controls(self) -> dict[str, int]:
-        return {token.content: i for i, token in self._tokenizer.added_tokens_decoder.items()}
+        # Some tokenizers add runs of blanks, too, which are nothing but text.
+        added = self._tokenizer.added_tokens_decoder.items()
+        return {token.content: i for i, token in added if token.content in self.markers}
 
     @cached_property
     def _control_texts(self) -> re.Pattern[str]:
