@@ -251,6 +251,34 @@ def test_degenerate_ratings_are_undefined(statistic: Statistic, rows: list[list[
         assert found.value == found.interval == Undefined(reason)
 
 
+@quick
+@given(arrays(np.int_, st.tuples(st.integers(4, 12), st.integers(2, 4)), elements=st.integers(MISSING, 3)))
+def test_ordinal_alpha_within_strata_pair_by_pair(codes: Codes) -> None:
+    """Disagreement of every pair of ratings, with distances by ranks among the paired ratings of all strata."""
+    stratum = np.arange(len(codes)) % 2
+    units = [[int(c) for c in row if c != MISSING] for row in codes]
+    paired = [(place, unit) for place, unit in zip(stratum, units, strict=True) if len(unit) > 1]
+    counts = np.bincount([c for _, unit in paired for c in unit], minlength=4)
+
+    def apart(c: int, k: int) -> float:
+        low, high = sorted((c, k))
+        return float(counts[low : high + 1].sum() - (counts[low] + counts[high]) / 2) ** 2
+
+    def pairs(ratings: list[int]) -> float:
+        return sum(apart(x, y) for i, x in enumerate(ratings) for j, y in enumerate(ratings) if i != j)
+
+    observed = sum(pairs(unit) / (len(unit) - 1) for _, unit in paired)
+    chance = 0.0
+    for place in (0, 1):
+        its = [c for p, unit in paired if p == place for c in unit]
+        chance += pairs(its) / (len(its) - 1) if its else 0
+    found = estimate(ALPHA_ORDINAL, Units(codes, stratum, np.arange(len(codes))), 4, within=True, sampling=FEW).value
+    if isinstance(found, float):
+        assert found == pytest.approx(1 - observed / chance)
+    else:
+        assert len(paired) < 2 or chance == 0 or len(np.flatnonzero(counts)) < 2
+
+
 def test_one_category_in_each_stratum_leaves_nothing_to_agree_on_within() -> None:
     codes = np.repeat([[0, 0], [1, 1]], 5, axis=0)
     units = Units(codes, np.repeat([0, 1], 5), np.arange(10))

@@ -207,7 +207,7 @@ def _two(value: float | Undefined, interval: Interval | Undefined) -> str:
     """The value, below it the interval."""
     if isinstance(interval, Undefined):
         return _value(value)
-    return f"{_value(value)}\n{interval.low:.2f}-{interval.high:.2f}"
+    return f"{_value(value)}\n{interval.low:.2f}..{interval.high:.2f}"
 
 
 def _value(value: float | Undefined) -> str:
