@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,12 @@ from vera_local.bundle import DimensionRating
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.seam import NO_USAGE, Usage
 from vera_local.errors import UserError
-from vera_local.judge import Mode, State, Verdict
+from vera_local.judge import Confidence, Mode, State, Verdict
+from vera_local.run import store as module
 from vera_local.run.store import NAME, Store
 from vera_local.simulate import Said
 
+ODD = {"Immediate risk": 0.1 + 0.2, 'Immédiate "risk"': 1e-300, "No": 0.0}
 TWO = (Conversation("b-1", "b", 1), Conversation("a-1", "a", 1))
 
 
@@ -58,6 +62,10 @@ def test_verdicts_come_back_in_their_order(tmp_path: Path) -> None:
         Verdict("2", State.ANSWERED, "Yes", Mode.DIRECT, "Yes", usage=Usage(10, 5, 2)),
         Verdict("1", State.INVALID, None, Mode.DIRECT, "Perhaps", "none of the options"),
         Verdict("5", State.ANSWERED, "Not Relevant", Mode.AUTO),
+        Verdict(
+            "6", State.ANSWERED, "No", Mode.THINK, "No", "", Usage(9, 1, 7), "Hm.\n", (3, 7), Confidence(ODD), "turns 2"
+        ),
+        Verdict("7", State.ANSWERED, "Yes", Mode.REASON, "Yes", rationale="so", evidence=()),
     ]
     with Store.open(tmp_path) as store:
         store.begin(TWO)
@@ -65,8 +73,83 @@ def test_verdicts_come_back_in_their_order(tmp_path: Path) -> None:
             store.add_verdict("a-1", "judge", place, verdict)
         assert list(store.verdicts("a-1", "judge").values()) == given_ones
         assert store.verdicts("a-1", "another") == store.verdicts("b-1", "judge") == {}
-        assert store.states() == {State.ANSWERED: 2, State.INVALID: 1}
-        assert store.usage()["judge"] == Usage(10, 5, 2)
+        assert store.states() == {State.ANSWERED: 4, State.INVALID: 1}
+        assert store.usage()["judge"] == Usage(19, 6, 9)
+
+
+def test_all_verdicts_come_by_judge_in_the_run_s_order_and_that_of_the_path(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.begin(TWO)
+        for conversation, judge, place, question in [
+            ("a-1", "y", 2, "1"), ("a-1", "y", 1, "2"), ("b-1", "y", 1, "3"), ("b-1", "x", 1, "4"),
+        ]:  # fmt: skip
+            store.add_verdict(conversation, judge, place, Verdict(question, State.ANSWERED, "Yes", Mode.DIRECT))
+        assert [(g.judge, g.conversation, g.place, g.verdict.question) for g in store.all_verdicts()] == [
+            ("x", "b-1", 1, "4"), ("y", "b-1", 1, "3"), ("y", "a-1", 1, "2"), ("y", "a-1", 2, "1"),
+        ]  # fmt: skip
+
+
+OLD = """
+create table conversations (
+    id text primary key, place integer not null, persona text not null, repeat integer not null,
+    ending text, detail text not null default ''
+);
+create table messages (
+    conversation text not null references conversations (id), turn integer not null, speaker text not null,
+    text text not null, cut integer not null, prompt_tokens integer not null, cached_tokens integer not null,
+    output_tokens integer not null, primary key (conversation, turn)
+);
+create table verdicts (
+    conversation text not null references conversations (id), judge text not null, question text not null,
+    place integer not null, state text not null, answer text, mode text not null, text text not null,
+    detail text not null, prompt_tokens integer not null, cached_tokens integer not null,
+    output_tokens integer not null, primary key (conversation, judge, question)
+);
+create table ratings (
+    conversation text not null references conversations (id), judge text not null, dimension text not null,
+    rating text, decided_by text not null, primary key (conversation, judge, dimension)
+);
+insert into conversations values ('b-1', 0, 'b', 1, 'turns', '');
+insert into verdicts values ('b-1', 'j', '2', 1, 'answered', 'Yes', 'direct', 'Yes', '', 10, 5, 2);
+insert into ratings values ('b-1', 'j', 'd', 'Best', '[]');
+"""
+"""The tables as version 0.1.0 made them."""
+
+
+def test_a_store_of_an_older_version_is_brought_up_and_keeps_all(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / NAME)) as db:
+        db.executescript(OLD)
+    kept = Verdict("2", State.ANSWERED, "Yes", Mode.DIRECT, "Yes", usage=Usage(10, 5, 2))
+    for _ in range(2):
+        with Store.open(tmp_path) as store:
+            assert store.verdicts("b-1", "j") == {"2": kept}
+            assert store.rated("j") == {"b-1"}
+    new = Verdict("3", State.ANSWERED, "No", Mode.REASON, "No", rationale="so", evidence=(1,))
+    with Store.open(tmp_path) as store:
+        store.add_verdict("b-1", "j", 2, new)
+        assert list(store.verdicts("b-1", "j").values()) == [kept, new]
+    with closing(sqlite3.connect(tmp_path / NAME)) as db:
+        assert db.execute("pragma user_version").fetchone() == (1,)
+
+
+def test_bringing_up_a_store_is_done_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(sqlite3.connect(tmp_path / NAME)) as db:
+        db.executescript(OLD)
+    (step,) = module.STEPS
+    broken = step.replace("alter table verdicts add column left_out", "alter table nothing add column x")
+    monkeypatch.setattr(module, "STEPS", (broken,))
+    with pytest.raises(UserError, match=r"Cannot use .*run\.sqlite"):
+        Store.open(tmp_path)
+    monkeypatch.undo()
+    with Store.open(tmp_path) as store:
+        assert list(store.verdicts("b-1", "j")) == ["2"]
+
+
+def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / NAME)) as db:
+        db.execute("pragma user_version = 9")
+    with pytest.raises(UserError, match=r"run\.sqlite was written by a newer version of this program"):
+        Store.open(tmp_path)
 
 
 def test_unrated_stays_apart_from_every_word(tmp_path: Path) -> None:

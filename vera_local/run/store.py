@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from vera_local.bundle import DimensionRating
 from vera_local.conversation import RETRIED, Conversation, Ending, Message, Speaker
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
-from vera_local.judge import Mode, State, Verdict
-from vera_local.judge.verdict import Confidence
+from vera_local.judge import State, Verdict
+from vera_local.run.rows import VERDICT, columns_of, verdict_of
 from vera_local.simulate import Said
 
 NAME = "run.sqlite"
@@ -42,8 +42,6 @@ create table if not exists ratings (
     conversation text not null references conversations (id), judge text not null, dimension text not null,
     rating text, decided_by text not null, primary key (conversation, judge, dimension)
 );
-""",
-    """
 alter table verdicts add column rationale text not null default '';
 alter table verdicts add column evidence text;
 alter table verdicts add column confidence text;
@@ -51,13 +49,6 @@ alter table verdicts add column left_out text not null default '';
 """,
 )
 """What brings a store from one version (its `user_version`) to the next; a new file is of version 0."""
-
-
-VERDICT = (
-    "question, state, answer, mode, text, v.detail, rationale, evidence, confidence, left_out,"
-    " prompt_tokens, cached_tokens, output_tokens"
-)
-"""The columns of a verdict, in the order in which `_verdict` reads them."""
 
 
 class Given(NamedTuple):
@@ -158,7 +149,7 @@ class Store:
 
     def add_verdict(self, conversation: str, judge: str, place: int, verdict: Verdict) -> None:
         """A verdict and its place (1-based) in the judge's path."""
-        row = {"conversation": conversation, "judge": judge, "place": place, **_columns(verdict)}
+        row = {"conversation": conversation, "judge": judge, "place": place, **columns_of(verdict)}
         names = ", ".join(row)
         with self._commit() as db:
             db.execute(f"insert into verdicts ({names}) values ({', '.join(f':{name}' for name in row)})", row)
@@ -169,7 +160,7 @@ class Store:
             f"select {VERDICT} from verdicts v where conversation = ? and judge = ? order by place",
             (conversation, judge),
         )
-        return {verdict.question: verdict for verdict in map(_verdict, rows)}
+        return {verdict.question: verdict for verdict in map(verdict_of, rows)}
 
     def all_verdicts(self) -> Iterator[Given]:
         """Every verdict, by judge, in the run's order and then that of the judge's path."""
@@ -178,7 +169,7 @@ class Store:
             " join conversations c on c.id = v.conversation order by judge, c.place, v.place"
         )
         for conversation, judge, place, *row in rows:
-            yield Given(conversation, judge, place, _verdict(row))
+            yield Given(conversation, judge, place, verdict_of(row))
 
     def set_ratings(self, conversation: str, judge: str, ratings: Sequence[DimensionRating]) -> None:
         """The result of a finished walk."""
@@ -269,43 +260,13 @@ def _bring_up(connection: sqlite3.Connection, file: Path) -> None:
     version = connection.execute("pragma user_version").fetchone()[0]
     if version > len(STEPS):
         raise UserError(f"{file} was written by a newer version of this program; use that version with it")
-    for number, step in enumerate(STEPS[version:], version + 1):
-        connection.executescript(f"begin immediate; {step} pragma user_version = {number}; commit;")
-
-
-def _columns(v: Verdict) -> dict[str, Any]:
-    return {
-        "question": v.question,
-        "state": v.state,
-        "answer": v.answer,
-        "mode": v.mode,
-        "text": v.text,
-        "detail": v.detail,
-        "rationale": v.rationale,
-        "evidence": None if v.evidence is None else json.dumps(v.evidence),
-        "confidence": None if v.confidence is None else json.dumps(v.confidence.options),
-        "left_out": v.left_out,
-        "prompt_tokens": v.usage.prompt,
-        "cached_tokens": v.usage.cached,
-        "output_tokens": v.usage.output,
-    }
-
-
-def _verdict(row: Sequence[Any]) -> Verdict:
-    question, state, answer, mode, text, detail, rationale, evidence, confidence, left_out, *usage = row
-    return Verdict(
-        question=question,
-        state=State(state),
-        answer=answer,
-        mode=Mode(mode),
-        text=text,
-        detail=detail,
-        usage=Usage(*usage),
-        rationale=rationale,
-        evidence=None if evidence is None else tuple(json.loads(evidence)),
-        confidence=None if confidence is None else Confidence(json.loads(confidence)),
-        left_out=left_out,
-    )
+    try:
+        for number, step in enumerate(STEPS[version:], version + 1):
+            connection.executescript(f"begin immediate; {step} pragma user_version = {number}; commit;")
+    except sqlite3.Error:
+        # Closed, it gives back what the step has changed, and its lock.
+        connection.close()
+        raise
 
 
 def _unusable(file: Path, error: Exception) -> UserError:

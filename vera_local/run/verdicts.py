@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from vera_local.judge import Mode, Verdict
 from vera_local.report.verdicts import VerdictRow
@@ -33,7 +33,7 @@ def row_of(given: Given) -> VerdictRow:
 
 def alike_in_repeats(bench: Bench, rows: Iterable[VerdictRow]) -> dict[str, Share]:
     """Joined judge -> the questions of one conversation that all its repeats asked a model, and answered alike."""
-    answers: dict[str, dict[Hashable, str | None]] = {}
+    answers: dict[str, dict[tuple[str, str], str | None]] = {}
     for row in rows:
         if row.mode != Mode.AUTO:
             answers.setdefault(row.judge, {})[row.conversation, row.question] = row.answer
@@ -45,7 +45,7 @@ def alike_between_judges(bench: Bench) -> dict[tuple[str, str], Share]:
     return pairwise({name: _ratings(bench, name) for name in bench.judges})
 
 
-def _ratings(bench: Bench, name: str) -> Mapping[Hashable, str | None]:
+def _ratings(bench: Bench, name: str) -> Mapping[tuple[str, str], str | None]:
     return {(id, r.dimension): r.rating for id, its in bench.ratings[name].items() for r in its}
 
 
