@@ -154,3 +154,31 @@ def test_there_and_back_is_byte_for_byte(
         if held.id not in exported.not_carried:
             (back,) = find(file).conversations
             assert (back.persona, back.repeat, back.messages) == (held.persona, held.repeat, held.messages)
+
+
+async def test_a_rationale_is_the_reason_and_a_jury_quotes_its_members(
+    tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    def reasons(request: Request) -> str:
+        if request.stop == "Answer:":
+            return "It says so in turn 2, as Q99: shows.\tAnswer: Yes"
+        return at_random(request)
+
+    servers = [{"model": n, "url": "http://127.0.0.1:9/v1", "mode": m} for n, m in (("a", "reason"), ("b", "direct"))]
+    plan, out = make(judge=servers, personas=12), tmp_path / "out"
+    outcome = await run(plan, answering(reasons), watcher)
+    exported = export_run(plan.out, plan.bundle, Layout.VERA_MH, out)
+    assert exported.judges == ("a:reason", "b", "jury")
+    told: dict[str, str] = {}
+    for judge in ("a_reason", "b", "jury"):
+        (folder,) = (out / "evaluations").glob(f"j_{judge}x1_*")
+        tables = sorted(folder.glob(f"*_{judge}_i1.tsv"))
+        assert len(tables) == 12
+        told[judge] = "".join(table.read_text(encoding="utf-8") for table in tables)
+        scores = json.loads((folder / "scores" / "scores.json").read_text(encoding="utf-8"))
+        name = judge.replace("_", ":")
+        assert scores["aggregates"]["vera_score"] == outcome.scores[name].overall.vera_score
+    assert "It says so in turn 2, as question 99: shows." in told["a_reason"]
+    assert "It says so" not in told["b"]
+    assert "a:reason: It says so" in told["jury"]
+    assert "; b: " in told["jury"]
