@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -15,12 +17,12 @@ WORDS: list[str | None] = [*SCALE.ratings, SCALE.not_relevant, None]
 pairs = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)), max_size=40)
 
 
-def frame(words: list[str | None], judge: str) -> pl.DataFrame:
+def frame(words: Sequence[str | None], judge: str) -> pl.DataFrame:
     """Two conversations of each persona."""
     return ratings_frame(Rating(f"c{i}", f"P{i // 2}", "g", 1, judge, "Warmth", word) for i, word in enumerate(words))
 
 
-def change(found: list[tuple[str | None, str | None]]) -> Change:
+def change(found: Sequence[tuple[str | None, str | None]]) -> Change:
     return changes(frame([one for one, _ in found], "a"), frame([two for _, two in found], "b"), SCALE).overall
 
 

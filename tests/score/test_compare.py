@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from vera_local.score.intervals import bootstrap_weights
 SCALE = Scale(("good", "fair", "bad"), "n/a", ("Warmth", "Care"), ("g",))
 
 
-def frame(words: dict[int, list[str | None]], prefix: str = "P") -> pl.DataFrame:
+def frame(words: Mapping[int, Sequence[str | None]], prefix: str = "P") -> pl.DataFrame:
     """Persona -> the rating of each of its conversations in Care; Warmth is always good."""
     return ratings_frame(
         Rating(f"{prefix}{p}-{k}", f"{prefix}{p}" if prefix else "", "g", k, "j", dimension, rating)

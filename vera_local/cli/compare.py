@@ -18,8 +18,9 @@ from vera_local.report.comparison import change_table, confusion_table, differen
 from vera_local.report.comparison_files import changed_frame, changes_markdown, compared_frame, comparison_markdown
 from vera_local.report.markdown import bullets
 from vera_local.run.comparing import JudgesCompared, RunsCompared, compare_judges, compare_runs
-from vera_local.run.evaluate import bundle_of_run
+from vera_local.run.evaluate import bundle_of_run, must_hold_run
 from vera_local.run.grouping import groupings
+from vera_local.run.manifest import check_bundle
 from vera_local.run.pooling import Pooled, pool_runs
 from vera_local.score import Scores
 
@@ -45,6 +46,7 @@ def pool(
 ) -> None:
     """Score runs of one chatbot with different simulators together."""
     bundle = bundle_of_run(runs[0])
+    check_bundle(runs[0], must_hold_run(runs[0]), bundle)
     pooled = pool_runs(runs, out, bundle, groupings(bundle, by or ()), force=force)
     notes = [f"Instrument: {bundle.title} {bundle.version} ({bundle.name}). {bundle.notice}", *_told(pooled)]
     if markdown is not None:
