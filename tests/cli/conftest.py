@@ -40,6 +40,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
 
     monkeypatch.setattr("vera_local.cli.app.opener", fake)
     monkeypatch.setattr("vera_local.cli.doctor.opener", fake)
+    monkeypatch.setattr("vera_local.cli.selftest.opener", fake)
     monkeypatch.setattr(manifest, "locate", lambda profile: Path("/nowhere"))
     monkeypatch.setattr(manifest, "model_digests", lambda folder: {})
 

@@ -40,6 +40,7 @@ FRAME = ratings_frame(
 )
 BUNDLE = Instrument("try_out", "0.1.0", "Risk")
 JURIES = {"jury": {"members": ["a", "b"], "rule": "in words"}}
+CARDS = {"a": {"accuracy": 0.5, "below_baseline": True}, "b": None}
 QUESTIONS_ASKED = questions_frame(
     [
         Put("c1", "None", "j", "q", "No"),
@@ -51,7 +52,7 @@ QUESTIONS_ASKED = questions_frame(
 
 def write(folder: Path, frame: pl.DataFrame = FRAME) -> None:
     asked = QUESTIONS_ASKED if frame.height else QUESTIONS_ASKED.clear()
-    write_results(folder, frame, asked, score_by_judge(frame, SCALE, questions=asked), BUNDLE, JURIES)
+    write_results(folder, frame, asked, score_by_judge(frame, SCALE, questions=asked), BUNDLE, JURIES, CARDS)
 
 
 def test_csv_keeps_unrated_apart_from_words(tmp_path: Path) -> None:
@@ -73,6 +74,7 @@ def test_scores_json_says_what_made_it_and_reads_back(tmp_path: Path) -> None:
     write(tmp_path)
     content = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
     assert (content["schema"], content["bundle"], list(content["judges"])) == (2, asdict(BUNDLE), ["j"])
+    assert content["cards"] == CARDS
     assert content["intervals"] == {"level": 0.95, "draws": 2000, "seed": 0, "clusters": "personas", "few_below": 10}
     scores = Scores.model_validate_json(json.dumps(content["judges"]["j"]))
     assert scores == score(FRAME, SCALE, questions=QUESTIONS_ASKED)

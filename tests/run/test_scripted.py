@@ -15,6 +15,7 @@ import pytest
 
 from vera_local.bundle import load_bundle
 from vera_local.conversation import Ending, Speaker
+from vera_local.engine.probe import SEED as PROBE
 from vera_local.engine.seam import EngineDied, Limits, Request, Usage
 from vera_local.errors import UserError
 from vera_local.run import Plan, Player, Watcher, judge_run, load_config, make_plan, manifest, run
@@ -49,11 +50,11 @@ def options(request: Request) -> list[str]:
 
 def told(opener: Any) -> list[Request]:
     """The requests to the chatbot."""
-    return [r for r in opener.requests if r.pattern is None and not r.labels]
+    return [r for r in opener.requests if r.pattern is None and not r.labels and r.sampling.seed != PROBE]
 
 
 def judged(opener: Any) -> list[Request]:
-    """The requests to the judge, without the probe at its start."""
+    """The requests to the judge, without the probes at its start."""
     return [r for r in opener.requests if r.pattern is not None and options(r) == ["Yes", "No"]]
 
 

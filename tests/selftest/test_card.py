@@ -69,8 +69,8 @@ def test_the_files_say_the_same(tmp_path: Path) -> None:
 def test_the_page_holds_every_number() -> None:
     text = page(card())
     for row in (
-        "| First | 5 of 5 | 100.0 % | 56.6 % to 100.0 % | 60.0 % |",
-        "| **Overall** | 8 of 8 | 100.0 % | 67.6 % to 100.0 % | 50.0 % |",
+        "| First | 5 of 5 | 100.0 % | 56.6 % to 100.0 % | 80.0 % |",
+        "| **Overall** | 8 of 8 | 100.0 % | 67.6 % to 100.0 % | 62.5 % |",
         "| adversarial | 2 of 2 | 100.0 % |",
         "| Instructions in the chatbot's text, all | 0 of 8 | 0.0 % |",
         "| order | 0 of 4 | 0.0 % |",
@@ -99,10 +99,10 @@ def test_a_judge_at_the_baseline_is_told_so_in_plain_words() -> None:
 
 
 def test_above_the_baseline_can_still_be_chance() -> None:
-    sure, unsure = card(), card(overall=card().overall.model_copy(update={"low": 0.5}))
+    sure, unsure = card(), card(overall=card().overall.model_copy(update={"low": 0.6}))
     assert sure.standing == "above a constant judge"
     assert unsure.standing == "above a constant judge, but chance alone could explain it"
     assert headline(sure) == (
-        "8 of 8 right (100.0 %; a constant judge 50.0 %), 0 of 8 right answers turned by attacks: "
+        "8 of 8 right (100.0 %; a constant judge 62.5 %), 0 of 8 right answers turned by attacks: "
         "above a constant judge"
     )

@@ -41,8 +41,8 @@ def perfect(asking: Asking) -> str:
 
 
 def constant(asking: Asking) -> str:
-    """The best answer in each dimension, whatever the transcript."""
-    return "No" if asking.question.dimension == "First" else "Low"
+    """The best answer to each question, whatever the transcript."""
+    return {"1": "Yes", "2": "No", "3": "Low"}[asking.question.id]
 
 
 def obedient(asking: Asking) -> str:
@@ -54,9 +54,9 @@ def test_a_perfect_judge() -> None:
     assert its["askings"] == 36
     assert its["missing"] == {}
     assert (its["overall"].right, its["overall"].n, its["overall"].accuracy) == (8, 8, 1.0)
-    assert its["overall"].baseline == 4 / 8, "No three times of five, and one of three"
+    assert its["overall"].baseline == 5 / 8, "1: Yes two times of three, 2: No both times, 3: one of three"
     assert {d: (a.right, a.n, a.baseline) for d, a in its["dimensions"].items()} == {
-        "First": (5, 5, 3 / 5), "Second": (3, 3, 1 / 3),
+        "First": (5, 5, 4 / 5), "Second": (3, 3, 1 / 3),
     }  # fmt: skip
     assert its["kinds"] == {
         "pass": share(3, 3), "fail": share(2, 2), "control": share(1, 1), "adversarial": share(2, 2),
@@ -71,9 +71,9 @@ def test_a_perfect_judge() -> None:
 
 def test_a_constant_judge_equals_the_baseline_and_is_below_it() -> None:
     its = numbers(constant)
-    assert its["overall"].accuracy == its["overall"].baseline == 0.5
+    assert its["overall"].accuracy == its["overall"].baseline == 5 / 8
     assert its["below_baseline"]
-    assert {d: a.accuracy for d, a in its["dimensions"].items()} == {"First": 3 / 5, "Second": 1 / 3}
+    assert {d: a.accuracy for d, a in its["dimensions"].items()} == {"First": 4 / 5, "Second": 1 / 3}
     assert all(a.accuracy == a.baseline for a in its["dimensions"].values())
 
 
@@ -168,7 +168,7 @@ def test_sureness_is_read_from_plain_answers() -> None:
     assert sure.mass == pytest.approx(0.9)
     assert sure.uncertain == share(1, 8), "calm 3: 0.5 against 0.4 is a near tie"
     assert sure.right_if_uncertain == share(0, 1)
-    assert sure.right_if_certain == share(4, 7)
+    assert sure.right_if_certain == share(5, 7)
 
 
 def test_without_probabilities_nothing_is_said_of_sureness() -> None:

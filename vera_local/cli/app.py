@@ -13,6 +13,7 @@ from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
 from vera_local.cli import reading as reading_command
 from vera_local.cli import score as score_command
+from vera_local.cli import selftest as selftest_command
 from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.options import EndSemantics, Engine, Run, Target
@@ -35,6 +36,7 @@ app.add_typer(rubric_app, name="rubric")
 app.add_typer(personas_app, name="personas")
 
 app.add_typer(transcript_commands.app)
+app.add_typer(selftest_command.app)
 app.add_typer(agree_command.app)
 app.add_typer(score_command.app)
 app.add_typer(reading_command.app)
@@ -169,14 +171,21 @@ def models(as_json: Json = False) -> None:
 
 @app.command()
 def doctor(
+    bundle: Bundle = None,
+    turns: Turns = None,
     engine: Engine = None,
     simulator: Simulator = None,
     chatbot: Chatbot = None,
     judge: Judge = None,
+    judge_mode: JudgeMode = None,
     as_json: Json = False,
 ) -> None:
-    """Check this machine and try the models: engine, device, files, chat template, answer constraint."""
-    config = load_config(None, _flags(engine=engine, simulator=simulator, chatbot=chatbot, judge=judge or None))
+    """Check this machine and try the models: engine, files, chat template, reasoning, answer constraint, context."""
+    flags = _flags(
+        bundle=bundle, turns=turns, engine=engine,
+        simulator=simulator, chatbot=chatbot, judge=judge or None, judge_mode=judge_mode,
+    )  # fmt: skip
+    config = load_config(None, flags)
     healthy = run_until_interrupted(doctor_command.examine(config, progress_console(), as_json=as_json), "Stopped.")
     raise typer.Exit(0 if healthy else 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -14,12 +14,23 @@ from rich.console import Console
 
 from vera_local.chatbot import RecordedSettings
 from vera_local.engine.machine import fit, this_machine
-from vera_local.engine.probe import probe_constraint, probe_system
+from vera_local.engine.probe import (
+    probe_constraint,
+    probe_history,
+    probe_labels,
+    probe_switch,
+    probe_system,
+    probe_thinking,
+)
 from vera_local.engine.seam import Engine, EngineError
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
+from vera_local.judge import Judge, Mode
 from vera_local.run import EngineName, Opening, Plan, Player, RunConfig, key_of, make_plan, opener
 from vera_local.run.chatbots import greet_chatbot
+from vera_local.run.checks import can_be_held, longest_planned
+from vera_local.run.judging import make_judge
+from vera_local.run.plan import Seat
 
 
 @dataclass(frozen=True)
@@ -47,9 +58,9 @@ async def examine(config: RunConfig, console: Console, *, as_json: bool) -> bool
     machine = this_machine()
     found("device", True, f"{machine.name}, {machine.memory_bytes / 1e9:.0f} GB ({machine.device})")
     plan = make_plan(config)
-    judges = {key_of(seat.player): seat.player for seat in plan.judges}
-    for key, player in ({key_of(p): p for p in plan.speakers} | judges).items():
-        await _model(player, found, judges=key in judges)
+    players = (*plan.speakers, *(seat.player for seat in plan.judges))
+    for key, player in {key_of(p): p for p in players}.items():
+        await _model(player, [seat for seat in plan.judges if key_of(seat.player) == key], plan, found)
     # The reply of a recording depends on the persona, so that there is none to a greeting.
     if not isinstance(plan.chatbot, Player | RecordedSettings):
         await _probe(f"{plan.chatbot.title} chatbot", _greeted(plan), found)
@@ -80,8 +91,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-async def _model(player: Player, found: Found, *, judges: bool) -> None:
-    """Start one engine and try it; only a judge has to keep to options."""
+async def _model(player: Player, seats: Sequence[Seat], plan: Plan, found: Found) -> None:
+    """Start one engine and try it, for the judges of `seats`, too."""
     name = player.profile.name
     try:
         if player.url is None:
@@ -91,37 +102,56 @@ async def _model(player: Player, found: Found, *, judges: bool) -> None:
         with tempfile.TemporaryDirectory() as folder:
             engine = await opener(Path(folder) / "engine.log")(Opening(player, None))
             try:
-                await _probes(name, engine, found, judges=judges)
+                await _probes(engine, player, found)
+                await _judge_probes(engine, seats, plan, found)
             finally:
                 await engine.aclose()
     except UserError as error:
         found(name, False, str(error))
 
 
-async def _probes(name: str, engine: Engine, found: Found, *, judges: bool) -> None:
-    limits = engine.limits
+async def _probes(engine: Engine, player: Player, found: Found) -> None:
+    """What every role needs of an engine."""
+    name, limits = player.profile.name, engine.limits
     kv = "unknown to us" if limits.kv_tokens is None else f"{limits.kv_tokens} tokens"
     found(f"{name} engine", True, f"started; context {limits.context} tokens, KV cache {kv}")
-    await _probe(f"{name} template", _greeting(engine), found)
-    if judges:
-        await _probe(f"{name} constraint", _constrained(engine, name), found)
+    await _probe(f"{name} template", probe_system(engine, name), found)
+    await _probe(f"{name} history", probe_history(engine, name), found)
+    if can_be_held(player):
+        await _probe(f"{name} reasoning", probe_switch(engine, name, player.profile.template), found)
 
 
-async def _probe(check: str, probe: Awaitable[str], found: Found) -> None:
+async def _judge_probes(engine: Engine, seats: Sequence[Seat], plan: Plan, found: Found) -> None:
+    """What a judge needs beside that."""
+    if not seats:
+        return
+    name, template = seats[0].player.profile.name, seats[0].player.profile.template
+    await _probe(f"{name} constraint", probe_constraint(engine, name), found)
+    await _probe(f"{name} probabilities", probe_labels(engine, name), found, needed=False)
+    for seat in seats:
+        if seat.mode is Mode.THINK:
+            await _probe(f"{seat.name} thinking", probe_thinking(engine, name, template, seat.budget), found)
+        await _probe(f"{seat.name} context", _roomy(make_judge(plan, seat, engine), plan), found)
+
+
+async def _probe(check: str, probe: Awaitable[str], found: Found, *, needed: bool = True) -> None:
+    """What a probe saw; a fault in what is not `needed` is told and no more."""
     try:
         found(check, True, await probe)
     except (EngineError, UserError) as error:
-        found(check, False, str(error))
+        found(check, not needed, str(error))
 
 
 async def _greeted(plan: Plan) -> str:
     return f"answered a greeting with {await greet_chatbot(plan)!r}"
 
 
-async def _greeting(engine: Engine) -> str:
-    return f"greeted with {await probe_system(engine)!r}"
-
-
-async def _constrained(engine: Engine, name: str) -> str:
-    await probe_constraint(engine, name)
-    return "answers are held to the options"
+async def _roomy(judge: Judge, plan: Plan) -> str:
+    """The longest conversation that a run by default can hold fits the judge's context."""
+    longest, context = await longest_planned(judge, plan), judge.engine.limits.context
+    if longest > context:
+        raise UserError(
+            f"{judge.name}: a conversation of {plan.turns} messages can take {longest} tokens with a question, and the "
+            f"context holds {context}; hold fewer --turns, use --judge-window, or choose a judge with a larger context"
+        )
+    return f"a conversation of {plan.turns} messages takes {longest} tokens at most with a question, of {context}"

@@ -16,8 +16,10 @@ from vera_local.judge.jury import JURY, RULE
 from vera_local.report import by_group, interval_table, matrix, summary_lines
 from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
 from vera_local.run import Outcome, Plan, Player
+from vera_local.run.cards import facts as card_facts
 from vera_local.run.juries import facts
 from vera_local.run.plan import Seat
+from vera_local.selftest import headline
 
 DEMONSTRATION = (
     "A role was played by the embedded 135M-parameter model. It shows the machinery at work; "
@@ -157,6 +159,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "reasons": outcome.reasons,
         "demonstration": outcome.demonstration,
         "juries": facts(outcome.bench),
+        "cards": {judge: card_facts(card) for judge, card in outcome.cards.items()},
         "uncertain": outcome.uncertain,
         "repeats_alike": {name: share._asdict() for name, share in outcome.repeats.items()},
         "ratings_alike": [{"judges": pair, **share._asdict()} for pair, share in outcome.agreement.items()],
@@ -179,6 +182,12 @@ def _together(outcome: Outcome) -> list[str]:
     return [*jury_lines(juries, waiting, RULE), *alike_lines(outcome.repeats, outcome.agreement)]
 
 
+def _self_tests(outcome: Outcome) -> list[str]:
+    """What is known of each judge's worth."""
+    none = "no self-test on record; `vera-local selftest --judge MODEL` tells what its ratings are worth"
+    return [f"Self-test of {judge}: {headline(card) if card else none}." for judge, card in outcome.cards.items()]
+
+
 def summary(outcome: Outcome) -> list[str]:
     """Plain sentences below the tables."""
     missing = [f"{n} verdicts {state}" for state, n in outcome.missing_verdicts.items()]
@@ -186,6 +195,7 @@ def summary(outcome: Outcome) -> list[str]:
     said, cut, empty = outcome.replies
     return [
         *summary_lines(outcome.conversations, outcome.scores),
+        *_self_tests(outcome),
         *_together(outcome),
         *([f"Unfinished: {open_ones} conversations; the command that made the run goes on."] if open_ones else []),
         f"Chatbot messages: {said}, cut at their token limit: {cut}, empty: {empty}",

@@ -23,6 +23,9 @@ LESS_BRIEF = ChatMessage("system", "You are brief, and you never write more than
 
 HISTORY = (BRIEF, ChatMessage("user", "Say hello."), ChatMessage("assistant", "Hello."), ChatMessage("user", "Again."))
 
+SEED = 0
+"""Every probe's seed; that of any other request is derived from its place."""
+
 SHORT = 16
 """Tokens that are enough to see that an answer begins."""
 
@@ -31,7 +34,7 @@ HELD = 128
 
 
 def _sampling(tokens: int) -> Sampling:
-    return Sampling(temperature=0.0, top_p=1.0, max_tokens=tokens, seed=0)
+    return Sampling(temperature=0.0, top_p=1.0, max_tokens=tokens, seed=SEED)
 
 
 async def probe_constraint(engine: Engine, name: str) -> str:

@@ -46,17 +46,18 @@ def write_results(
     scores: Mapping[str, Scores],
     by: Instrument,
     juries: Mapping[str, Mapping[str, Any]],
+    cards: Mapping[str, Mapping[str, Any] | None],
 ) -> None:
     """Write the ratings, the questions and each number of the scores as .csv and .parquet, and scores.json.
 
     In .csv a null (an Unrated rating) is an empty field. `scores` maps judges to scores, `juries` those that stand for
-    several to their members and rule.
+    several to their members and rule, `cards` judges to what a self-test said of them (None: there is none on record).
     Raises UserError where a file cannot be written; files written before stay whole.
     """
     write_table(folder, RESULTS, ratings)
     write_table(folder, QUESTIONS, questions)
     write_table(folder, SCORES, tidy(scores, by.group_column))
-    write_file(folder / "scores.json", _scores_json(scores, by, juries).encode())
+    write_file(folder / "scores.json", _scores_json(scores, by, juries, cards).encode())
 
 
 def write_table(folder: Path, name: str, frame: pl.DataFrame) -> None:
@@ -101,13 +102,19 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def _scores_json(scores: Mapping[str, Scores], by: Instrument, juries: Mapping[str, Mapping[str, Any]]) -> str:
+def _scores_json(
+    scores: Mapping[str, Scores],
+    by: Instrument,
+    juries: Mapping[str, Mapping[str, Any]],
+    cards: Mapping[str, Mapping[str, Any] | None],
+) -> str:
     content = {
         "schema": SCORES_SCHEMA,
         "bundle": asdict(by),
         "intervals": {"level": LEVEL, "draws": DRAWS, "seed": SEED, "clusters": "personas", "few_below": FEW},
         "judges": {judge: its.model_dump(mode="json") for judge, its in scores.items()},
         "juries": dict(juries),
+        "cards": dict(cards),
     }
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

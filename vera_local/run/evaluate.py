@@ -11,20 +11,22 @@ import polars as pl
 
 from vera_local.bundle import Bundle, load_bundle
 from vera_local.conversation import RETRIED, Conversation
-from vera_local.engine.probe import probe_constraint
-from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
 from vera_local.report.files import Instrument, write_results, write_transcripts
 from vera_local.report.verdicts import uncertain, write_verdicts
 from vera_local.run import manifest
 from vera_local.run.asked import asked_frame
+from vera_local.run.cards import cards_of
+from vera_local.run.cards import facts as card_facts
 from vera_local.run.chatbots import check_chatbot
+from vera_local.run.checks import check_judges
 from vera_local.run.config import load_config
+from vera_local.run.failure import cause
 from vera_local.run.folder import locked, prepare_folder
-from vera_local.run.host import Host, Key, Opener, Opening, key_of
+from vera_local.run.host import Host, Key, Opener, Opening, key_of, start
 from vera_local.run.judging import judge_stage, unrated
 from vera_local.run.juries import Bench, bench, facts
-from vera_local.run.plan import Plan, Player, Seat
+from vera_local.run.plan import Plan, Seat
 from vera_local.run.progress import Watcher
 from vera_local.run.simulating import simulate_stage
 from vera_local.run.store import NAME as STORE
@@ -32,6 +34,7 @@ from vera_local.run.store import Store
 from vera_local.run.verdicts import alike_between_judges, alike_in_repeats, row_of
 from vera_local.score import UNKNOWN, Grouping, Rating, Scale, Scores, ratings_frame, score_by_judge
 from vera_local.score.alike import Share
+from vera_local.selftest import Card
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Outcome:
     bundle: Bundle
     conversations: tuple[Conversation, ...]
     bench: Bench
+    cards: dict[str, Card | None]
+    """Judge -> what a self-test said of it; None: no self-test is on record."""
     scores: dict[str, Scores]
     uncertain: dict[str, int]
     """Judge -> how many of its answers a person should look at, for the judges that have any."""
@@ -108,12 +113,12 @@ async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *,
     host = Host(opener)
     try:
         if simulate and any(c.ending is None or c.ending in RETRIED for c in store.conversations()):
-            await _ready(host, watcher, *plan.speakers)
+            await start(host, watcher, *plan.speakers)
             await simulate_stage(plan, store, host.engine, watcher)
         for seats in by_engine(plan.judges) if judge else ():
             await _judge(plan, [seat for seat in seats if unrated(store, seat)], store, host, watcher)
     except ExceptionGroup as group:
-        raise _cause(group) from group
+        raise cause(group) from group
     finally:
         await host.aclose()
 
@@ -131,32 +136,11 @@ async def _judge(plan: Plan, seats: Sequence[Seat], store: Store, host: Host, wa
     if not seats:
         return
     player = seats[0].player
-    await _ready(host, watcher, player)
+    await start(host, watcher, player)
     engine = host.engine(player)
-    await probe_constraint(engine, player.profile.name)
+    await check_judges(engine, seats, watcher.say)
     for seat in seats:
         await judge_stage(plan, seat, store, engine, watcher)
-
-
-def _cause(group: ExceptionGroup[Exception]) -> Exception:
-    """What to tell of conversations that failed together: the user's part first, then an engine's."""
-    for kind in (UserError, EngineDied):
-        leaf: Exception | None = group.subgroup(kind)
-        while isinstance(leaf, ExceptionGroup):
-            leaf = leaf.exceptions[0]
-        if leaf is not None:
-            return leaf
-    return group
-
-
-async def _ready(host: Host, watcher: Watcher, *players: Player) -> None:
-    names = " and ".join(dict.fromkeys(p.profile.name for p in players))
-    if host.holds(players):
-        await host.ready(players)
-        return
-    served = all(p.url is not None for p in players)
-    with watcher.waiting(f"Asking the server for {names}" if served else f"Starting {names} (20 s and more)"):
-        await host.ready(players)
 
 
 def must_hold_run(folder: Path) -> dict[str, Any]:
@@ -203,13 +187,16 @@ def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Groupin
     write_transcripts(folder, conversations)
     write_verdicts(folder, rows)
     instrument = Instrument(bundle.name, bundle.version, bundle.group_column)
-    write_results(folder, frame, questions, scores, instrument, facts(judges))
+    cards = cards_of(folder, bundle)
+    told = {judge: card_facts(card) for judge, card in cards.items()}
+    write_results(folder, frame, questions, scores, instrument, facts(judges), told)
     missing = {state.value: n for state, n in store.states().items() if state.value != "answered"}
     return Outcome(
         folder=folder,
         bundle=bundle,
         conversations=conversations,
         bench=judges,
+        cards=cards,
         scores=scores,
         uncertain=uncertain(rows),
         repeats=alike_in_repeats(judges, rows),

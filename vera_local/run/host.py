@@ -13,6 +13,7 @@ from vera_local.engine.seam import Engine
 from vera_local.engine.source import locate
 from vera_local.run.config import EngineName
 from vera_local.run.plan import Player
+from vera_local.run.progress import Watcher
 
 
 class Key(NamedTuple):
@@ -95,6 +96,17 @@ class Host:
         while self._open:
             _, engine = self._open.popitem()
             await engine.aclose()
+
+
+async def start(host: Host, watcher: Watcher, *players: Player) -> None:
+    """Have exactly these players' engines open, and say what is waited for."""
+    names = " and ".join(dict.fromkeys(p.profile.name for p in players))
+    if host.holds(players):
+        await host.ready(players)
+        return
+    served = all(p.url is not None for p in players)
+    with watcher.waiting(f"Asking the server for {names}" if served else f"Starting {names} (20 s and more)"):
+        await host.ready(players)
 
 
 def memory_shares(profiles: Mapping[Key, Profile]) -> dict[Key, float]:

@@ -10,6 +10,7 @@ from vera_local.conversation import Conversation
 from vera_local.engine.admission import Admission
 from vera_local.engine.seam import Engine
 from vera_local.judge import Judge, Verdict, judge_conversation
+from vera_local.run.checks import check_lengths
 from vera_local.run.plan import Plan, Seat
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.stage import Stage
@@ -24,6 +25,7 @@ async def judge_stage(plan: Plan, seat: Seat, store: Store, engine: Engine, watc
     judge = make_judge(plan, seat, engine)
     store.forget_failed(seat.name)
     waiting = unrated(store, seat)
+    await check_lengths(judge, plan.bundle.rubric, waiting, watcher.say)
     needs = {c.id: await _tokens(judge, plan.bundle.rubric, c) for c in waiting}
     admission = Admission.to(engine.limits)
     label = "Judging" if len(plan.judges) == 1 else f"Judging by {seat.name}"

@@ -3,7 +3,7 @@
 from vera_local.selftest.askings import Sitting, sittings
 from vera_local.selftest.card import Card, Instrument
 from vera_local.selftest.cards import keep, kept, write
-from vera_local.selftest.markdown import headline, page
+from vera_local.selftest.markdown import headline, page, summary_of
 from vera_local.selftest.marks import Answered, marks
 from vera_local.selftest.perform import perform
 
@@ -19,5 +19,6 @@ __all__ = [
     "page",
     "perform",
     "sittings",
+    "summary_of",
     "write",
 ]

@@ -31,8 +31,8 @@ class Share(Part):
 class Accuracy(Part):
     """How many of `n` answers were right, beside what a constant judge gets right.
 
-    `low` to `high`: Wilson's 95 % interval of `accuracy`. `baseline`: the accuracy of the best judge that gives one
-    answer to all questions of a dimension, whatever it reads. A missing answer is not right.
+    `low` to `high`: Wilson's 95 % interval of `accuracy`. `baseline`: the accuracy of the best judge that gives
+    each question one answer, whatever it reads. A missing answer is not right.
     """
 
     n: int

@@ -21,11 +21,35 @@ def page(card: Card) -> str:
 
 def headline(card: Card) -> str:
     """The most important of it in one sentence."""
-    its, turned = card.overall, card.attacked
-    return (
-        f"{its.right} of {its.n} right ({percent(its.accuracy)}; a constant judge {percent(its.baseline)}), "
-        f"{turned.count} of {turned.n} right answers turned by attacks: {card.standing}"
-    )
+    turned = card.attacked
+    return f"{_against(card.overall)}, {turned.count} of {turned.n} right answers turned by attacks: {card.standing}"
+
+
+def summary_of(card: Card) -> list[str]:
+    """The numbers that matter most, a line each."""
+    tricks = {
+        "Answers that changed with the order of the options": card.reversed,
+        "Right answers turned by words to the judge in the chatbot's text": card.attacked,
+        f"Same answer all {card.repeats} times": card.repeated,
+        "Named a turn that bears the answer out": card.evidence,
+        "Answers marked uncertain": card.sureness.uncertain,
+    }
+    accuracies = {**card.dimensions, "Overall": card.overall}
+    return [
+        f"Self-test of {card.judge} with {card.bundle.name} {card.bundle.version}",
+        *(f"  {name}: {_against(its)}" for name, its in accuracies.items()),
+        *(f"  {what}: {its.count} of {its.n} ({percent(its.share)})" for what, its in tricks.items()),
+        *(
+            f"  Right where the chatbot wrote only {key}: {its.count} of {its.n}"
+            for key, its in card.master_keys.items()
+        ),
+        *([f"  Without an answer: {_counts(card.missing)}"] if card.missing else []),
+        f"{_capital(card.standing)}.",
+    ]
+
+
+def _against(its: Accuracy) -> str:
+    return f"{its.right} of {its.n} right ({percent(its.accuracy)}; a constant judge {percent(its.baseline)})"
 
 
 def percent(share: float | None) -> str:
@@ -68,8 +92,8 @@ def _accuracy(card: Card) -> Iterator[str]:
     yield from _table(header, [(name, *_cells(its)) for name, its in rows])
     yield from (
         "",
-        "A missing answer counts as wrong. The constant judge gives one answer to all questions of a dimension, the "
-        "one that is right most often there.",
+        "A missing answer counts as wrong. The constant judge gives each question one answer, the one that is right "
+        "most often, without reading anything.",
         "",
     )
     yield from _shares("Kind of case", "Right", card.kinds)

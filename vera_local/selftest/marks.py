@@ -37,7 +37,7 @@ def marks(answers: Sequence[Answered]) -> dict[str, Any]:
     """The fields of a `Card` that are counted; `answers` are those to one whole self-test."""
     by = _by_variant(answers)
     plain = by[Variant.PLAIN]
-    overall = _overall(plain)
+    overall = _accuracy(plain)
     return {
         "askings": len(answers),
         "missing": _missing(answers),
@@ -85,18 +85,16 @@ def _missing(answers: Iterable[Answered]) -> dict[str, int]:
 
 
 def _constant(answers: Iterable[Answered]) -> int:
-    """How many of a dimension's questions the best single answer gets right."""
-    return max(Counter(a.asking.right for a in answers).values())
+    """How many are right of a judge that gives each question one answer, the one that is right most often.
+
+    Nothing that never reads the transcript can do better.
+    """
+    groups = _grouped(answers, lambda a: a.asking.question.id).values()
+    return sum(max(Counter(a.asking.right for a in its).values()) for its in groups)
 
 
 def _accuracy(answers: Sequence[Answered]) -> Accuracy:
     return Accuracy.of(sum(a.right for a in answers), len(answers), _constant(answers))
-
-
-def _overall(answers: Sequence[Answered]) -> Accuracy:
-    """Against a judge that is constant in each dimension: the harder one to beat."""
-    constant = sum(_constant(its) for its in _grouped(answers, _dimension).values())
-    return Accuracy.of(sum(a.right for a in answers), len(answers), constant)
 
 
 def _attacks(plain: Iterable[Answered], attacked: Iterable[Answered]) -> dict[str, Any]:

@@ -1,0 +1,189 @@
+"""What is tried of a judge at the start of judging: what stops a run, and what is only said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from vera_local.conversation import Conversation, Ending, Message, Speaker
+from vera_local.engine.fake import FakeEngine, Handler
+from vera_local.engine.probe import OPTIONS
+from vera_local.engine.profile import Template
+from vera_local.engine.seam import EngineDied, Finish, InvalidRequest, Limits, Reply, Request, Usage
+from vera_local.errors import UserError
+from vera_local.judge import Mode
+from vera_local.run import Plan, Watcher, run
+from vera_local.run.checks import asked, check_judges, check_lengths, longest_planned
+from vera_local.run.judging import make_judge
+from vera_local.run.plan import Seat
+
+MakePlan = Callable[..., Plan]
+QWEN = Template(system_role=True, thinking="switch", thinking_switch="enable_thinking", reasoning_parser="qwen3")
+
+
+def good(request: Request) -> str:
+    if request.pattern is not None:
+        return OPTIONS[0]
+    return "Hm. </think> Paris" if request.thinking else "Paris"
+
+
+def but(change: Callable[[Request], str | Reply | None]) -> Handler:
+    """A good engine but for what `change` gives."""
+
+    def handle(request: Request) -> str | Reply:
+        changed = change(request)
+        return good(request) if changed is None else changed
+
+    return handle
+
+
+def refuse(*roles: str) -> Handler:
+    def change(request: Request) -> None:
+        if [m.role for m in request.messages] == list(roles):
+            raise InvalidRequest("not with me")
+
+    return but(change)
+
+
+@pytest.fixture
+def seat(make: MakePlan) -> Seat:
+    (own,) = make().judges
+    profile = own.player.profile.model_copy(update={"template": QWEN})
+    return replace(own, player=replace(own.player, profile=profile))
+
+
+async def said(handler: Handler, *seats: Seat) -> list[str]:
+    heard: list[str] = []
+    await check_judges(FakeEngine(handler), seats, heard.append)
+    return heard
+
+
+async def test_a_good_judge_is_tried_in_silence(seat: Seat) -> None:
+    assert await said(good, seat, replace(seat, mode=Mode.THINK)) == []
+
+
+@pytest.mark.parametrize(
+    ("handler", "told"),
+    [
+        (but(lambda r: "Paris" if r.pattern else None), "ignores the answer constraint"),
+        (refuse("system", "user"), "refuses a system message"),
+        (refuse("system", "user", "assistant", "user"), "refuses a history"),
+    ],
+)
+async def test_what_would_make_every_verdict_wrong_stops_the_run(seat: Seat, handler: Handler, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        await said(handler, seat)
+
+
+async def test_a_history_is_not_needed_where_no_evidence_is_asked_for(seat: Seat) -> None:
+    assert await said(refuse("system", "user", "assistant", "user"), replace(seat, evidence=False)) == []
+
+
+async def test_a_judge_that_always_reasons_is_said_and_used(seat: Seat) -> None:
+    (told,) = await said(but(lambda r: "Hm. </think> Paris" if r.stop else None), seat)
+    assert told.startswith("Warning: ") and "reasons although it was not let" in told
+
+
+async def test_thinking_that_does_not_end_is_said_and_used(seat: Seat) -> None:
+    endless = but(lambda r: Reply("Hm", Finish.LENGTH, Usage()) if r.thinking else None)
+    (told,) = await said(endless, replace(seat, mode=Mode.THINK))
+    assert "did not end within" in told and "max_tokens" in told
+    assert await said(endless, seat) == [], "it does not think in that mode"
+
+
+async def test_probabilities_that_cannot_be_read_are_said_where_they_are_wanted(seat: Seat) -> None:
+    def blind(request: Request) -> None:
+        if request.labels:
+            raise InvalidRequest("no label reads")
+
+    (told,) = await said(but(blind), seat)
+    assert "verdicts have no confidence" in told and "--no-confidence" in told
+    assert await said(but(blind), replace(seat, confidence=False)) == []
+
+
+async def test_a_lost_engine_is_no_warning(seat: Seat) -> None:
+    def die(request: Request) -> None:
+        if request.labels:
+            raise EngineDied("gone")
+
+    with pytest.raises(EngineDied):
+        await said(but(die), seat)
+
+
+def talk(words: int) -> Conversation:
+    messages = (Message(Speaker.PERSONA, "hi"), Message(Speaker.CHATBOT, "word " * words))
+    return Conversation(f"Ann-{words}", "Ann", 1, messages, Ending.TURNS)
+
+
+async def overflow(plan: Plan, lengths: tuple[int, ...], **how: Any) -> list[str]:
+    heard: list[str] = []
+    engine = FakeEngine(good, Limits(context=3000, kv_tokens=None, sequences=4))
+    judge = replace(make_judge(plan, plan.judges[0], engine), **how)
+    await check_lengths(judge, plan.bundle.rubric, [talk(n) for n in lengths], heard.append)
+    return heard
+
+
+async def test_conversations_that_are_too_long_are_counted_with_the_remedy(make: MakePlan) -> None:
+    (told,) = await overflow(make(), (10, 5000, 4000))
+    assert "2 of 3 conversations do not fit the context" in told
+    assert "--judge-window" in told
+    assert await overflow(make(), (10, 100)) == []
+
+
+async def test_with_the_window_nothing_is_too_long(make: MakePlan) -> None:
+    long = Conversation(
+        "Ann-1", "Ann", 1, tuple(Message(list(Speaker)[i % 2], "word " * 900) for i in range(8)), Ending.TURNS
+    )
+    plan, heard = make(), list[str]()
+    engine = FakeEngine(good, Limits(context=5000, kv_tokens=None, sequences=4))
+    judge = make_judge(plan, plan.judges[0], engine)
+    await check_lengths(replace(judge, window=True), plan.bundle.rubric, [long], heard.append)
+    assert heard == []
+    await check_lengths(judge, plan.bundle.rubric, [long], heard.append)
+    assert len(heard) == 1
+
+
+async def test_a_host_that_counts_nothing_says_nothing(make: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*messages: Any, **how: Any) -> int:
+        raise InvalidRequest("no counting")
+
+    monkeypatch.setattr(FakeEngine, "count_tokens", refuse)
+    assert await overflow(make(), (5000,)) == []
+
+
+async def test_the_longest_conversation_planned_grows_with_turns_and_what_roles_may_write(make: MakePlan) -> None:
+    async def longest(**flags: Any) -> int:
+        plan = make(**flags)
+        return await longest_planned(make_judge(plan, plan.judges[0], FakeEngine(good)), plan)
+
+    plan = make()
+    written = sum(player.draw.max_tokens for player in plan.speakers)
+    assert await longest(turns=8) - await longest(turns=4) == 2 * written
+    scripted = make(bundle="psychosis", personas=2, turns=2)
+    opening = max((p.opening or "" for p in scripted.personas), key=len)
+    judge = make_judge(scripted, scripted.judges[0], FakeEngine(good))
+    assert await longest_planned(judge, scripted) > scripted.chatbot.draw.max_tokens + len(opening.split())
+
+
+def test_questions_with_one_option_are_not_asked(make: MakePlan) -> None:
+    rubric = make().bundle.rubric
+    assert {q.auto for q in asked(rubric)} == {False}
+    assert len(asked(rubric)) < len(rubric.questions)
+
+
+async def test_a_run_says_which_conversations_will_overflow(
+    make: MakePlan, answering: Callable[..., Any], watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(watcher, "say", heard.append)
+
+    def long_winded(request: Request) -> str:
+        return OPTIONS[0] if request.pattern else "word " * 300
+
+    opener = answering(long_winded, Limits(context=1400, kv_tokens=None, sequences=9))
+    await run(make(), opener, watcher)
+    (told,) = [line for line in heard if "do not fit" in line]
+    assert "4 of 4" in told

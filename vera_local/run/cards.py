@@ -1,0 +1,42 @@
+"""Which judge card belongs to which judge of a run. Knows no self-test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vera_local.bundle import Bundle
+from vera_local.run import manifest
+from vera_local.selftest import Card, kept
+
+APART = frozenset({"judge", "repeat", "window", "evidence", "confidence"})
+"""Parts of a judge's identity that change no answer to a short transcript: its name, and what is asked beside."""
+
+
+def card_key(identity: Mapping[str, Any], bundle: Bundle) -> str:
+    """What a card is kept under: a fingerprint of a judge, as the manifest describes it, and of the bundle's files."""
+    judge = {key: value for key, value in identity.items() if key not in APART}
+    return manifest.fingerprint({"judge": judge, "bundle": bundle.digests})
+
+
+def cards_of(folder: Path, bundle: Bundle) -> dict[str, Card | None]:
+    """Judge of the run in `folder` -> its card; None where no self-test of it is on record."""
+    entered = manifest.read(folder)
+    assert entered is not None
+    identities = {its.get("judge", name): its for name, its in entered["judges"].items()}
+    return {judge: kept(card_key(its, bundle)) for judge, its in identities.items()}
+
+
+def facts(card: Card | None) -> dict[str, Any] | None:
+    """What results state of a card; None where there is none."""
+    if card is None:
+        return None
+    return {
+        "accuracy": card.overall.accuracy,
+        "baseline": card.overall.baseline,
+        "n": card.overall.n,
+        "below_baseline": card.below_baseline,
+        "attack_flips": {"n": card.attacked.n, "count": card.attacked.count},
+        "created": card.created,
+    }

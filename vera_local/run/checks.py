@@ -1,0 +1,113 @@
+"""What is tried of a judge before a run trusts it. Knows no verdict.
+
+What would make the run wrong stops it; what only takes something away from it is said and left at that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+from vera_local.bundle import Question, Rubric
+from vera_local.conversation import Conversation, Ending, Message, Speaker
+from vera_local.engine.folder import ROLE_DEFAULTS
+from vera_local.engine.probe import (
+    probe_constraint,
+    probe_history,
+    probe_labels,
+    probe_switch,
+    probe_system,
+    probe_thinking,
+)
+from vera_local.engine.seam import Engine, EngineDied, EngineError
+from vera_local.errors import UserError
+from vera_local.judge import Judge, Mode
+from vera_local.run.plan import Plan, Player, Seat
+
+Say = Callable[[str], None]
+
+
+async def check_judges(engine: Engine, seats: Sequence[Seat], say: Say) -> None:
+    """Try an engine for the judges that share it. Raises UserError where none of their verdicts could be trusted."""
+    name = seats[0].player.profile.name
+    await probe_constraint(engine, name)
+    await probe_system(engine, name)
+    if any(seat.evidence for seat in seats):
+        await probe_history(engine, name)
+    for probe in _lesser(engine, seats):
+        if told := await _fault(probe):
+            say(f"Warning: {told}")
+
+
+def _lesser(engine: Engine, seats: Sequence[Seat]) -> Iterator[Awaitable[str]]:
+    """Probes of what a run can do without."""
+    player = seats[0].player
+    name, template = player.profile.name, player.profile.template
+    if can_be_held(player) and any(seat.mode is not Mode.THINK for seat in seats):
+        yield probe_switch(engine, name, template)
+    for seat in seats:
+        if seat.mode is Mode.THINK and seat.repeat == 1:
+            yield probe_thinking(engine, name, template, seat.budget)
+    if any(seat.confidence for seat in seats):
+        yield probe_labels(engine, name)
+
+
+def can_be_held(player: Player) -> bool:
+    """Whether a model reasons that we can hold from it: a server takes the switch for that, but no begun answer."""
+    thinking = player.profile.template.thinking
+    return thinking == "switch" or (thinking == "always" and player.url is None)
+
+
+async def _fault(probe: Awaitable[str]) -> str:
+    """What a probe found wrong; empty where it found nothing."""
+    try:
+        await probe
+    except EngineDied:
+        raise
+    except (UserError, EngineError) as error:
+        return str(error)
+    return ""
+
+
+async def check_lengths(judge: Judge, rubric: Rubric, conversations: Sequence[Conversation], say: Say) -> None:
+    """Say how many conversations are too long for the judge. Nothing is said where its host counts no tokens."""
+    questions, context = asked(rubric), judge.engine.limits.context
+    try:
+        lengths = [await judge.length(await judge.look(c, questions), questions) for c in conversations]
+    except EngineDied:
+        raise
+    except EngineError:
+        return
+    if long := [length for length in lengths if length > context]:
+        window = "" if judge.window else "--judge-window shows it their first and last turns, or "
+        say(
+            f"Warning: {len(long)} of {len(lengths)} conversations do not fit the context of {judge.name} ({context} "
+            f"tokens; the longest takes up to {max(long)} with a question), so answers about them can be missing as "
+            f"overflow; {window}choose a judge with a larger context"
+        )
+
+
+async def longest_planned(judge: Judge, plan: Plan) -> int:
+    """Tokens that a conversation of the plan can take in the judge's context, its longest question included.
+
+    An estimate: each message counts as what its role may write at most, in that role's own tokens.
+    """
+    openings = [p.opening for p in plan.personas if p.opening is not None and plan.simulator is None]
+    begun = tuple(Message(Speaker.PERSONA, text) for text in sorted(openings, key=len)[-1:])
+    questions = asked(plan.bundle.rubric)
+    shown = await judge.look(Conversation("longest", "any", 1, begun, Ending.RECORDED), questions)
+    return await judge.length(shown, questions) + plan.turns // 2 * sum(_written(plan))
+
+
+def _written(plan: Plan) -> Iterator[int]:
+    """Tokens that each side may write in a message; a chatbot of which nobody said so is taken for a usual one."""
+    if plan.simulator is not None:
+        yield plan.simulator.draw.max_tokens
+    if isinstance(plan.chatbot, Player):
+        yield plan.chatbot.draw.max_tokens
+    else:
+        yield getattr(plan.chatbot, "max_tokens", None) or ROLE_DEFAULTS.chatbot.max_tokens
+
+
+def asked(rubric: Rubric) -> list[Question]:
+    """The questions that a judge is asked."""
+    return [q for q in rubric.questions if not q.auto]
