@@ -125,3 +125,12 @@ def test_the_shipped_suites_hold_at_least_forty_cases_and_ten_attacks() -> None:
         assert {case.kind for case in suite.cases} == set(Kind)
         asked = {bundle.rubric.by_id[q].dimension for case in suite.cases for q in case.expect}
         assert asked == {q.dimension for q in bundle.rubric.questions if not q.auto}
+
+
+def test_the_example_of_the_documentation_is_sound(folder: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "selftest.md").read_text(encoding="utf-8")
+    example = page[page.index("    cases:\n") :]
+    text = "\n".join(line.removeprefix("    ") for line in example.splitlines())
+    (folder / "selftest.yaml").write_text(text, encoding="utf-8")
+    suite = suite_of(load_bundle(folder))
+    assert (len(suite.cases), len(suite.attacks), len(suite.master_on)) == (1, 1, 1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -83,6 +84,7 @@ async def _asked(
 ) -> tuple[Answered, ...]:
     """All answers, shown as they come."""
     meter = Meter("Self-test", len(planned), sum(len(sitting.askings) for sitting in planned))
+    admission = Admission.to(engine.limits)
     with watcher.stage(meter) as changed:
 
         def record(verdict: Verdict) -> None:
@@ -90,9 +92,15 @@ async def _asked(
             meter.usage += verdict.usage
             changed()
 
-        answers = await perform(make_judge(plan, seat, engine), planned, Admission.to(engine.limits).hold, record)
-        meter.jobs_done = len(planned)
-    return answers
+        @asynccontextmanager
+        async def room(tokens: int) -> AsyncIterator[None]:
+            async with admission.hold(tokens):
+                meter.in_flight += 1
+                yield
+                meter.in_flight -= 1
+                meter.jobs_done += 1
+
+        return await perform(make_judge(plan, seat, engine), planned, room, record)
 
 
 def _card(plan: Plan, seat: Seat, suite: Suite, repeats: int, identity: str, answers: tuple[Answered, ...]) -> Card:
