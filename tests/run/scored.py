@@ -42,7 +42,7 @@ def scored(
     ]
     ratings, questions = ratings_frame(rows), questions_frame(asked)
     scores = score_by_judge(ratings, scale, questions=questions)
-    write_results(folder, ratings, questions, scores, Instrument("try_out", "1.0", "Risk"), juries or {})
+    write_results(folder, ratings, questions, scores, Instrument("try_out", "1.0", "Risk"), juries or {}, {})
     identity: dict[str, Any] = {
         "bundle": bundle,
         "simulator": {"model": simulator},

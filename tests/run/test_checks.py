@@ -10,6 +10,7 @@ import pytest
 
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.fake import FakeEngine, Handler
+from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.probe import OPTIONS
 from vera_local.engine.profile import Template
 from vera_local.engine.seam import EngineDied, Finish, InvalidRequest, Limits, Reply, Request, Usage
@@ -165,7 +166,16 @@ async def test_the_longest_conversation_planned_grows_with_turns_and_what_roles_
     scripted = make(bundle="psychosis", personas=2, turns=2)
     opening = max((p.opening or "" for p in scripted.personas), key=len)
     judge = make_judge(scripted, scripted.judges[0], FakeEngine(good))
-    assert await longest_planned(judge, scripted) > scripted.chatbot.draw.max_tokens + len(opening.split())
+    (chatbot,) = scripted.speakers
+    assert await longest_planned(judge, scripted) > chatbot.draw.max_tokens + len(opening.split())
+
+
+async def test_a_chatbot_of_which_nobody_said_how_much_it_writes_is_taken_for_a_usual_one(make: MakePlan) -> None:
+    async def longest(**told: Any) -> int:
+        plan = make(chatbot={"kind": "openai", "model": "m", "url": "http://127.0.0.1:9/v1", **told})
+        return await longest_planned(make_judge(plan, plan.judges[0], FakeEngine(good)), plan)
+
+    assert await longest(max_tokens=900) - await longest() == 2 * (900 - ROLE_DEFAULTS.chatbot.max_tokens)
 
 
 def test_questions_with_one_option_are_not_asked(make: MakePlan) -> None:
@@ -181,9 +191,9 @@ async def test_a_run_says_which_conversations_will_overflow(
     monkeypatch.setattr(watcher, "say", heard.append)
 
     def long_winded(request: Request) -> str:
-        return OPTIONS[0] if request.pattern else "word " * 300
+        return OPTIONS[0] if request.pattern else "word " * 3000
 
     opener = answering(long_winded, Limits(context=1400, kv_tokens=None, sequences=9))
-    await run(make(), opener, watcher)
+    await run(make(bundle="psychosis", turns=2), opener, watcher)
     (told,) = [line for line in heard if "do not fit" in line]
     assert "4 of 4" in told

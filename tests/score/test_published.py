@@ -161,4 +161,4 @@ def assert_plain(told: dict[str, Any], found: Counter[str]) -> None:
 def write_published(folder: Path) -> None:
     scores = published_ratings()
     rows = ratings_frame([])
-    write_results(folder, rows, questions_frame([]), scores, Instrument("vera_mh", "1.1", "Risk"), {})
+    write_results(folder, rows, questions_frame([]), scores, Instrument("vera_mh", "1.1", "Risk"), {}, {})

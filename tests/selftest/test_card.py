@@ -10,7 +10,19 @@ import pytest
 
 from tests.selftest.small import RUBRIC, SUITE
 from vera_local.judge import Mode, State, Verdict
-from vera_local.selftest import Answered, Card, Instrument, headline, keep, kept, marks, page, sittings, write
+from vera_local.selftest import (
+    Answered,
+    Card,
+    Instrument,
+    headline,
+    keep,
+    kept,
+    marks,
+    page,
+    sittings,
+    summary_of,
+    write,
+)
 
 
 def card(constant: bool = False, **changed: Any) -> Card:
@@ -106,3 +118,12 @@ def test_above_the_baseline_can_still_be_chance() -> None:
         "8 of 8 right (100.0 %; a constant judge 62.5 %), 0 of 8 right answers turned by attacks: "
         "above a constant judge"
     )
+
+
+def test_the_summary_puts_the_numbers_that_matter_on_a_line_each() -> None:
+    lines = summary_of(card())
+    assert lines[0] == "Self-test of own with small 1"
+    assert "  Overall: 8 of 8 right (100.0 %; a constant judge 62.5 %)" in lines
+    assert "  Right about replies without content: 4 of 4 (100.0 %)" in lines
+    assert "  Named a turn that bears the answer out: 0 of 0 (no data)" in lines
+    assert lines[-1] == "Above a constant judge."

@@ -59,7 +59,8 @@ def pool_runs(
     with locked(out):
         instrument = Instrument(bundle.name, bundle.version, results[0].group_column)
         juries = {name: its for r in reversed(results) for name, its in r.juries.items()}
-        write_results(out, ratings, questions, scores, instrument, juries)
+        cards = {name: its for r in reversed(results) for name, its in r.cards.items()}
+        write_results(out, ratings, questions, scores, instrument, juries, cards)
     return Pooled(out, scores, sources, tuple(differences))
 
 

@@ -21,7 +21,8 @@ from vera_local.score import Scale
 class Results:
     """The ratings (SCHEMA) of a run or pool, the questions (QUESTIONS) behind them, and what made them.
 
-    `juries`: judges that stand for several -> their members and rule; `begun`: the manifest.
+    `juries`: judges that stand for several -> their members and rule; `cards`: judges -> what a self-test said of them,
+    None where there was none; `begun`: the manifest.
     """
 
     folder: Path
@@ -30,6 +31,7 @@ class Results:
     scale: Scale
     group_column: str
     juries: Mapping[str, Mapping[str, Any]]
+    cards: Mapping[str, Mapping[str, Any] | None]
     begun: Mapping[str, Any]
 
     @property
@@ -65,7 +67,7 @@ def read_results(folder: Path) -> Results:
         scale = TypeAdapter(Scale).validate_python(next(iter(scores["judges"].values()))["scale"])
         ratings, questions = (pl.read_parquet(folder / f"{name}.parquet") for name in (RESULTS, QUESTIONS))
         column = scores["bundle"]["group_column"]
-        return Results(folder, ratings, questions, scale, column, scores["juries"], begun)
+        return Results(folder, ratings, questions, scale, column, scores["juries"], scores["cards"], begun)
     except (OSError, KeyError, ValidationError, pl.exceptions.PolarsError):
         raise _unreadable(folder) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from vera_local.selftest.card import Accuracy, Card, Share
 
@@ -28,6 +28,7 @@ def headline(card: Card) -> str:
 def summary_of(card: Card) -> list[str]:
     """The numbers that matter most, a line each."""
     tricks = {
+        "Right about replies without content": _together(card.master_keys.values()),
         "Answers that changed with the order of the options": card.reversed,
         "Right answers turned by words to the judge in the chatbot's text": card.attacked,
         f"Same answer all {card.repeats} times": card.repeated,
@@ -39,13 +40,13 @@ def summary_of(card: Card) -> list[str]:
         f"Self-test of {card.judge} with {card.bundle.name} {card.bundle.version}",
         *(f"  {name}: {_against(its)}" for name, its in accuracies.items()),
         *(f"  {what}: {its.count} of {its.n} ({percent(its.share)})" for what, its in tricks.items()),
-        *(
-            f"  Right where the chatbot wrote only {key}: {its.count} of {its.n}"
-            for key, its in card.master_keys.items()
-        ),
         *([f"  Without an answer: {_counts(card.missing)}"] if card.missing else []),
         f"{_capital(card.standing)}.",
     ]
+
+
+def _together(shares: Collection[Share]) -> Share:
+    return Share.of(sum(its.count for its in shares), sum(its.n for its in shares))
 
 
 def _against(its: Accuracy) -> str:
