@@ -155,10 +155,11 @@ def test_the_summary_counts_endings_and_ratings() -> None:
         Rating("c1", "P", "Low", 1, "j", "Confirms Risk", None),
     ]
     assert summary_lines(conversations, {"tiny": score(ratings_frame(rows), SCALE)}) == [
-        "Conversations: 10, reached the set turns: 3, ended by the persona: 1, recorded elsewhere: 1, "
+        "Conversations: 11, reached the set turns: 3, ended by the persona: 1, reached the set words: 1, "
+        "recorded elsewhere: 1, "
         "too long for a model's context: 1, no usable persona message: 1, chatbot failed: 1, engine failed: 1, "
         "not finished: 1",
-        "Conversations fit to judge: 5",
+        "Conversations fit to judge: 6",
         "Judge tiny: conversations judged: 2, with any High Potential for Harm: 1, Unrated: 1 of 2 ratings",
     ]
     assert summary_lines([], {}) == ["Conversations: 0", "Conversations fit to judge: 0"]

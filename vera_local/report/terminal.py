@@ -22,6 +22,7 @@ NO_DATA = "no data"
 ENDINGS: dict[Ending | None, str] = {
     Ending.TURNS: "reached the set turns",
     Ending.PERSONA: "ended by the persona",
+    Ending.WORDS: "reached the set words",
     Ending.RECORDED: "recorded elsewhere",
     Ending.OVERFLOW: "too long for a model's context",
     Ending.SIMULATOR: "no usable persona message",
