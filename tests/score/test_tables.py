@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vera_local.score import Rating, Scale, ratings_frame
+from vera_local.score import Rating, Scale, ratings_frame, tables
 from vera_local.score.intervals import bootstrap_weights
 from vera_local.score.tables import count, observed, resampled
 
@@ -59,6 +60,19 @@ def test_a_draw_takes_whole_personas_from_every_table(found: dict[tuple[int, str
     assert (one.ratings[:, -1] == expected.sum(axis=1)).all()
     assert (one.ratings == two.ratings).all() and (one.conversations == two.conversations).all()
     assert (observed(table).conversations == table.conversations.sum(axis=0)).all()
+
+
+def test_many_personas_are_drawn_by_kind_with_the_same_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {(i, "Care"): WORDS[i % 7 % 5] for i in range(300)}
+    table = count(ratings_frame(Rating(f"c{i}", f"P{i}", "g", 1, "j", d, w) for (i, d), w in words.items()), SCALE)
+    (one_by_one,) = resampled([table], seed=0)
+    monkeypatch.setattr(tables, "MANY", 10)
+    (by_kind,) = resampled([table], seed=0)
+    assert (by_kind.ratings[:, -1].sum(axis=-1) == 300).all()
+    for sums in (one_by_one, by_kind):
+        assert sums.ratings[:, -1].mean(axis=0) == pytest.approx(table.ratings.sum(axis=(0, 1)), rel=0.02)
+    assert by_kind.ratings.std(axis=0) == pytest.approx(one_by_one.ratings.std(axis=0), rel=0.06)
+    assert by_kind.conversations.std(axis=0) == pytest.approx(one_by_one.conversations.std(axis=0), rel=0.06)
 
 
 def test_no_rows_have_no_personas() -> None:
