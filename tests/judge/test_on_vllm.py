@@ -15,6 +15,7 @@ from tests.judge.thinker import make_thinker
 from vera_local.bundle import Question, load_bundle
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.seam import Draw
+from vera_local.engine.thinking import FORMATS
 from vera_local.judge import Judge, Mode, State, Verdict
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def talks() -> list[Conversation]:
 
 def judge_of(bundle_name: str | Path, engine: Engine, draw: Draw, mode: Mode = Mode.DIRECT) -> Judge:
     prompts = load_bundle(bundle_name).prompts
-    return Judge("own", engine, draw, prompts, prompts.judge_question_short, 0, mode)
+    thinking = FORMATS["qwen3"] if mode is Mode.THINK else None
+    return Judge("own", engine, draw, prompts, prompts.judge_question_short, 0, mode, thinking)
 
 
 async def judged(judge: Judge, questions: list[Question], conversations: list[Conversation]) -> list[Verdict]:
@@ -115,10 +117,8 @@ async def thinker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Vll
 
 
 async def test_think_answers_behind_the_end_of_the_thinking_or_not_at_all(thinker: VllmEngine) -> None:
-    from vera_local.engine.thinking import FORMATS
-
     questions = [q for q in load_bundle("suicide_risk").rubric.questions if q.id in ("1", "4", "9", "23")]
-    judge = replace(judge_of("suicide_risk", thinker, Draw(1.0, 1.0, 30), Mode.THINK), thinking=FORMATS["qwen3"])
+    judge = judge_of("suicide_risk", thinker, Draw(1.0, 1.0, 30), Mode.THINK)
     verdicts = await judged(judge, questions, talks())
     ended = [v for v in verdicts if v.state is State.ANSWERED]
     cut = [v for v in verdicts if v.state is State.INVALID]
@@ -126,6 +126,7 @@ async def test_think_answers_behind_the_end_of_the_thinking_or_not_at_all(thinke
     # With odds of 9 in 264 a token, 30 tokens hold the mark with probability 0.65: both happen, and neither is rare.
     assert len(ended) > 3 and len(cut) > 3
     check(ended, questions)
-    assert all(v.rationale and "</think>" not in v.rationale and v.usage.output > 1 for v in ended)
+    assert all("</think>" not in v.rationale and v.usage.output > 1 for v in ended)
+    assert sum(bool(v.rationale) for v in ended) > 3
     assert all(v.answer is None and "did not end within 30 tokens" in v.detail for v in cut)
     assert all(len(v.rationale) > 0 and v.usage.output == 30 for v in cut)
