@@ -19,6 +19,7 @@ def dice(
 
 
 @given(LOGITS, SEEDS)
+@settings(deadline=None)
 def test_a_draw_hangs_on_the_seed_alone(logits: list[float], seed: int) -> None:
     one, other = dice(seed), dice(seed)
     tensor = torch.tensor(logits)
@@ -30,6 +31,7 @@ def test_a_draw_hangs_on_the_seed_alone(logits: list[float], seed: int) -> None:
 
 
 @given(LOGITS, SEEDS, st.data())
+@settings(deadline=None)
 def test_only_what_is_allowed_is_drawn(logits: list[float], seed: int, data: st.DataObject) -> None:
     allowed = data.draw(st.lists(st.integers(0, len(logits) - 1), min_size=1, unique=True))
     assert dice(seed, 5.0).draw(torch.tensor(logits), allowed) in allowed
@@ -38,7 +40,7 @@ def test_only_what_is_allowed_is_drawn(logits: list[float], seed: int, data: st.
 
 
 @given(LOGITS, st.floats(0.05, 1.0), SEEDS)
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_a_nucleus_holds_no_token_that_others_make_up_for(logits: list[float], top_p: float, seed: int) -> None:
     token = dice(seed, 3.0, top_p).draw(torch.tensor(logits), None)
     chances = (torch.tensor(logits) / 3.0).softmax(-1)
