@@ -74,11 +74,11 @@ class Desk:
             try:
                 return await (await self._running()).exchange(request)
             except Gone as gone:
-                self._lose(str(gone))
+                await self._lose(str(gone))
                 raise
             except asyncio.CancelledError:
                 # What it would still write answers a request that nobody waits for any more.
-                self._lose(f"it gave no whole reply within {self._settings.timeout:g} s")
+                await self._lose(f"it gave no whole reply within {self._settings.timeout:g} s")
                 raise
 
     async def close(self) -> None:
@@ -93,10 +93,10 @@ class Desk:
             self.number += 1
         return self._process
 
-    def _lose(self, why: str) -> None:
+    async def _lose(self, why: str) -> None:
         process, self._process, self.why = self._process, None, why
         if process is not None:
-            process.kill()
+            await process.kill()
 
 
 class CommandLine:

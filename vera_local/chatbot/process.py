@@ -90,13 +90,18 @@ class Process:
         except TimeoutError:
             pass
         finally:
-            self.kill()
+            await self.kill()
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """End it and all that it started."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+        # Whoever holds its pipes by now is none of its group; reading them to their end closes them.
+        with suppress(TimeoutError, OSError):
+            async with asyncio.timeout(END_SECONDS):
+                await self._process.communicate()
 
     async def _listen(self) -> None:
         """Keep the last words, so that its error output neither fills up nor is lost."""

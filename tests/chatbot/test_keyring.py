@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from vera_local.chatbot.keyring import Keyring
+from vera_local.errors import UserError
+
+KEY = "s3cret-key-of-the-bot"
+
+
+def test_a_key_stands_where_its_variable_is_named() -> None:
+    assert Keyring({"BOT_KEY": f" {KEY}\n"}).fill("Bearer env:BOT_KEY!") == f"Bearer {KEY}!"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [("", "BOT_KEY is empty; put"), ("  ", "BOT_KEY is empty"), ("a\nb", "no key has")]
+)
+def test_a_variable_without_a_key_is_told(value: str, told: str) -> None:
+    with pytest.raises(UserError, match=told) as caught:
+        Keyring({"BOT_KEY": value}).fill("env:BOT_KEY")
+    assert "a\nb" not in str(caught.value)
+
+
+def test_a_key_that_was_used_is_hidden() -> None:
+    keyring = Keyring({"BOT_KEY": KEY})
+    assert keyring.hide(f"{KEY} was wrong") == f"{KEY} was wrong", "not yet used"
+    keyring.value("BOT_KEY")
+    assert keyring.hide(f"{KEY} was wrong: {KEY}") == "[BOT_KEY] was wrong: [BOT_KEY]"
+
+
+def test_stand_ins_are_no_secrets() -> None:
+    keyring = Keyring({"BOT_KEY": "EMPTY"})
+    keyring.value("BOT_KEY")
+    assert keyring.hide("the list is EMPTY") == "the list is EMPTY"
+
+
+def test_keys_that_other_code_reads_are_hidden_by_the_names_of_their_variables() -> None:
+    keyring = Keyring({"SERVICE_API_KEY": KEY, "HOME": "/home/somebody"})
+    keyring.watch()
+    assert keyring.hide(f"{KEY} in /home/somebody") == "[SERVICE_API_KEY] in /home/somebody"
