@@ -65,7 +65,7 @@ async def test_only_what_is_set_is_sent(server: Served, asked: list[Any]) -> Non
 
 
 async def test_what_is_set_is_sent(server: Served, asked: list[Any]) -> None:
-    stated = {"temperature": 0.0, "top_p": 0.5, "max_tokens": 9}
+    stated: dict[str, Any] = {"temperature": 0.0, "top_p": 0.5, "max_tokens": 9}
     await once(chatbot(server.url, "Help.", send_seed=False, extra={"stream": False}, **stated))
     assert asked == [
         {
