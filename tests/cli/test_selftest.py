@@ -72,3 +72,31 @@ def test_wrong_input_is_one_sentence(
     err = capfd.readouterr().err
     assert told in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_a_judge_no_better_than_a_constant_one_is_named_wherever_its_ratings_are_shown(
+    command: Command, here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    one, two, page = here / "one", here / "two", here / "page.md"
+    assert command("selftest", "--bundle", "psychosis", "--json") == 0
+    assert json.loads(capfd.readouterr().out)["below_baseline"] is True
+    for folder, seed in ((one, "1"), (two, "2")):
+        run = ("run", "--bundle", "psychosis", "--personas", "3", "--seed", seed, "--out", folder)
+        assert command(*run) == 0
+        assert "do not rely on its ratings" in " ".join(capfd.readouterr().out.split())
+    assert command("judge", two, "--judge", JUDGE, "--judge-mode", "reason") == 0
+    told = f"Do not rely on {JUDGE}: in its self-test it was right"
+    for arguments in (
+        ("show", one),
+        ("show", one, json.loads((one / "conversations.jsonl").read_text().splitlines()[0])["id"]),
+        ("compare", one, two),
+        ("compare", two),
+        ("pool", one, two, "--force", "--out", here / "pool"),
+        ("agree", two),
+    ):
+        capfd.readouterr()
+        assert command(*arguments) == 0, arguments
+        assert told in " ".join(capfd.readouterr().out.split()), arguments
+    for arguments in (("score", one), ("compare", one, two), ("compare", two)):
+        assert command(*arguments, "--markdown", page) == 0
+        assert told in page.read_text(encoding="utf-8"), arguments

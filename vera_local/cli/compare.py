@@ -82,6 +82,7 @@ def _pooled(pooled: Pooled) -> dict[str, Any]:
         "folder": str(pooled.folder),
         "sources": list(pooled.sources),
         "forced": list(pooled.forced),
+        "notes": list(pooled.notes),
         "judges": {judge: scores.model_dump(mode="json") for judge, scores in pooled.scores.items()},
     }
 
@@ -93,6 +94,7 @@ def _told(pooled: Pooled) -> list[str]:
     ]
     return [
         f"Pooled: {'; '.join(sources)}.",
+        *pooled.notes,
         *(f"Passed over: {difference}." for difference in pooled.forced),
         f"Results: {pooled.folder} (scores.json, scores.csv, results.csv, questions.csv, each .csv also as .parquet).",
     ]
@@ -155,7 +157,7 @@ def _show_judges(compared: JudgesCompared, table: Path | None, markdown: Path | 
         short = letters([pair.first, pair.second])
         _say([f"{letter}: {judge}" for judge, letter in short.items()])
         _say([f"Conversations that both rated: {pair.changes.conversations}."])
-    _say([f"Bundle: {compared.bundle}. Run: {compared.folder}."])
+    _say([f"Bundle: {compared.bundle}. Run: {compared.folder}.", *compared.notes])
 
 
 def _judges_markdown(compared: JudgesCompared) -> list[str]:
@@ -166,7 +168,7 @@ def _judges_markdown(compared: JudgesCompared) -> list[str]:
             for pair in compared.pairs
             for line in comparison_markdown(f"{pair.first} and {pair.second}", pair.comparison)
         ),
-        f"Bundle: {compared.bundle}. Run: {compared.folder}.",
+        *bullets([f"Bundle: {compared.bundle}. Run: {compared.folder}.", *compared.notes]),
         "",
     ]
 
@@ -181,7 +183,8 @@ def _judges(compared: JudgesCompared) -> dict[str, Any]:
         }
         for pair in compared.pairs
     ]
-    return {"bundle": compared.bundle, "folder": str(compared.folder), "pairs": pairs}
+    about = {"bundle": compared.bundle, "folder": str(compared.folder), "notes": list(compared.notes)}
+    return about | {"pairs": pairs}
 
 
 def _write(file: Path, frame: pl.DataFrame) -> None:

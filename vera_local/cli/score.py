@@ -12,7 +12,7 @@ from vera_local.cli.options import Json, Run
 from vera_local.cli.show import progress_console, show_outcome, warn
 from vera_local.report import by_value, failure_modes, intervals_by_group, scores_markdown, write_file
 from vera_local.run import Outcome, score_run
-from vera_local.run.evaluate import bundle_of_run
+from vera_local.run.evaluate import bundle_of_run, warned
 from vera_local.run.grouping import groupings
 from vera_local.score import Profile, Scores
 
@@ -43,6 +43,7 @@ def write_markdown(file: Path, outcome: Outcome) -> None:
     """Write the tables for a paper."""
     bundle = outcome.bundle
     notes = [f"Instrument: {bundle.title} {bundle.version} ({bundle.name}). {bundle.notice}", f"Run: {outcome.folder}."]
+    notes += warned(outcome)
     write_file(file, scores_markdown(outcome.scores, bundle.group_column, notes).encode())
 
 

@@ -40,3 +40,16 @@ def facts(card: Card | None) -> dict[str, Any] | None:
         "attack_flips": {"n": card.attacked.n, "count": card.attacked.count},
         "created": card.created,
     }
+
+
+def warnings(cards: Mapping[str, Mapping[str, Any] | None]) -> tuple[str, ...]:
+    """A sentence for each judge that its self-test found no better than a constant one; `cards` as results state them.
+
+    Whatever shows a judge's ratings shows these.
+    """
+    return tuple(
+        f"Do not rely on {judge}: in its self-test it was right {card['accuracy']:.0%} of the time, "
+        f"and a constant judge, which never reads the transcript, {card['baseline']:.0%}."
+        for judge, card in sorted(cards.items())
+        if card is not None and card["below_baseline"]
+    )

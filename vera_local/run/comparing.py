@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from vera_local.errors import UserError
+from vera_local.run.cards import warnings
 from vera_local.run.pooling import unique_labels
 from vera_local.run.results import Results, other_bundle, other_judges, read_results, refuse
 from vera_local.score import Scale
@@ -52,11 +53,12 @@ class PairOfJudges:
 
 @dataclass(frozen=True)
 class JudgesCompared:
-    """Judges of one run, each against the reference."""
+    """Judges of one run, each against the reference. `notes`: what a reader has to know, in words."""
 
     folder: Path
     bundle: str
     pairs: tuple[PairOfJudges, ...]
+    notes: tuple[str, ...] = ()
 
 
 def compare_runs(folders: Sequence[Path], judges: Sequence[str] = (), *, force: bool = False) -> RunsCompared:
@@ -81,7 +83,7 @@ def compare_runs(folders: Sequence[Path], judges: Sequence[str] = (), *, force: 
             Compared(j, compare({n: r.of_judge(j) for n, r in sides.items()}, _scale(results))) for j in common
         ),
         forced=tuple(differences),
-        notes=tuple(_left_out(results, common) if not judges else ()),
+        notes=(*(_left_out(results, common) if not judges else ()), *_warned(results)),
     )
 
 
@@ -97,7 +99,7 @@ def compare_judges(folder: Path, judges: Sequence[str] = ()) -> JudgesCompared:
     if not others:
         raise UserError(f"{folder} has one judge ({first}); name a second run, or add a judge with vera-local judge")
     pairs = tuple(_pair(results, first, other) for other in others)
-    return JudgesCompared(folder, _bundle(results), pairs)
+    return JudgesCompared(folder, _bundle(results), pairs, _warned([results]))
 
 
 def _in_order(results: Results) -> list[str]:
@@ -148,6 +150,10 @@ def _scale(results: Sequence[Results]) -> Scale:
 def _left_out(results: Sequence[Results], common: Sequence[str]) -> list[str]:
     others = sorted({j for r in results for j in r.judges} - set(common))
     return [f"Not compared, for they have not rated every run: {', '.join(others)}."] if others else []
+
+
+def _warned(results: Sequence[Results]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sentence for r in results for sentence in warnings(r.cards)))
 
 
 def _bundle(results: Results) -> str:

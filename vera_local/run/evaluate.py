@@ -16,7 +16,7 @@ from vera_local.report.files import Instrument, write_results, write_transcripts
 from vera_local.report.verdicts import uncertain, write_verdicts
 from vera_local.run import manifest
 from vera_local.run.asked import asked_frame
-from vera_local.run.cards import cards_of
+from vera_local.run.cards import cards_of, warnings
 from vera_local.run.cards import facts as card_facts
 from vera_local.run.chatbots import check_chatbot
 from vera_local.run.checks import check_judges
@@ -206,6 +206,11 @@ def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Groupin
         replies=store.faulty_replies(),
         demonstration=manifest.demonstrates(folder),
     )
+
+
+def warned(outcome: Outcome) -> tuple[str, ...]:
+    """A sentence for each judge of the run that its self-test found no better than a constant one."""
+    return warnings({judge: card_facts(card) for judge, card in outcome.cards.items()})
 
 
 def bench_of(folder: Path, bundle: Bundle, store: Store) -> Bench:

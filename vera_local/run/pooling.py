@@ -15,6 +15,7 @@ from vera_local.bundle import Bundle
 from vera_local.errors import UserError
 from vera_local.report.files import Instrument, write_file, write_results
 from vera_local.run import manifest
+from vera_local.run.cards import warnings
 from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.results import (
     Results,
@@ -29,12 +30,13 @@ from vera_local.score import Grouping, Scale, Scores, score_by_judge
 
 @dataclass(frozen=True)
 class Pooled:
-    """What came of a pool. `forced`: the differences that were passed over, in words."""
+    """What came of a pool. `forced`: the differences that were passed over; `notes`: what a reader has to know."""
 
     folder: Path
     scores: dict[str, Scores]
     sources: tuple[dict[str, Any], ...]
     forced: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def pool_runs(
@@ -61,7 +63,7 @@ def pool_runs(
         juries = {name: its for r in reversed(results) for name, its in r.juries.items()}
         cards = {name: its for r in reversed(results) for name, its in r.cards.items()}
         write_results(out, ratings, questions, scores, instrument, juries, cards)
-    return Pooled(out, scores, sources, tuple(differences))
+    return Pooled(out, scores, sources, tuple(differences), warnings(cards))
 
 
 def unique_labels(folders: Sequence[Path]) -> list[str]:

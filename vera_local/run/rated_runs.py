@@ -14,7 +14,7 @@ import polars as pl
 from vera_local.bundle import Bundle
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
-from vera_local.run.evaluate import bundle_of_run, must_hold_run, score_run
+from vera_local.run.evaluate import bundle_of_run, must_hold_run, score_run, warned
 from vera_local.score.labels import Rated, Words
 
 CLUSTERS = ("conversation", "persona", "group")
@@ -49,6 +49,7 @@ class _Run:
     """Conversation id -> a digest of all its messages."""
     joined: frozenset[str]
     """Judges that are the majority of others."""
+    warnings: tuple[str, ...]
 
     def named(self, judge: str, shared: frozenset[str]) -> str:
         """A judge, told apart by the run where others have it, too."""
@@ -77,7 +78,10 @@ def read_runs(folders: Sequence[Path], cluster: str = CLUSTERS[0]) -> RatedRuns:
         chatbots={item: run.chatbot for item, run, _ in facts},
         joined=frozenset(run.named(judge, shared) for run in runs for judge in run.joined),
         names=items.names(),
-        notes=(f"{unrated} ratings of the runs are Unrated and count as missing.",) if unrated else (),
+        notes=(
+            *((f"{unrated} ratings of the runs are Unrated and count as missing.",) if unrated else ()),
+            *dict.fromkeys(sentence for run in runs for sentence in run.warnings),
+        ),
     )
 
 
@@ -105,7 +109,7 @@ def _read(folder: Path) -> _Run:
     if frame.is_empty():
         raise UserError(f"{folder}: no judge has rated a conversation yet; see vera-local judge {folder}")
     texts = {c.id: _digest(c) for c in outcome.conversations}
-    return _Run(folder, bundle, _chatbot(manifest), frame, texts, frozenset(outcome.bench.juries))
+    return _Run(folder, bundle, _chatbot(manifest), frame, texts, frozenset(outcome.bench.juries), warned(outcome))
 
 
 def _own(run: _Run) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from vera_local.errors import UserError
 from vera_local.judge.jury import JURY
 from vera_local.report.reading import Opinion, listing, reading
 from vera_local.report.verdicts import VerdictRow
+from vera_local.run.cards import cards_of, facts, warnings
 from vera_local.run.evaluate import bench_of, must_hold_run
 from vera_local.run.juries import Bench
 from vera_local.run.manifest import check_bundle
@@ -27,6 +28,7 @@ class Held:
     conversations: tuple[Conversation, ...]
     bench: Bench
     rows: tuple[VerdictRow, ...]
+    warnings: tuple[str, ...]
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -46,18 +48,25 @@ def read_run(folder: Path, bundle: Bundle, conversation: str | None, judge: str 
     if conversation is None:
         judges = held.judges if judge is None else (judge,)
         opinions = {c.id: [_opinion(held, c.id, name) for name in judges] for c in held.conversations}
-        return listing(held.conversations, opinions, bundle.rubric)
+        return _warned(held, listing(held.conversations, opinions, bundle.rubric))
     by_id = {c.id: c for c in held.conversations}
     _known(conversation, by_id, folder, "conversation")
     names = held.judges if judge is None else (judge,)
-    return reading(by_id[conversation], [_opinion(held, conversation, name) for name in names], bundle.rubric)
+    told = [_opinion(held, conversation, name) for name in names]
+    return _warned(held, reading(by_id[conversation], told, bundle.rubric))
+
+
+def _warned(held: Held, text: str) -> str:
+    """The text with the judges not to be relied on named below it."""
+    return "\n".join((text.rstrip("\n"), *(["", *held.warnings] if held.warnings else [])))
 
 
 def _held(folder: Path, bundle: Bundle) -> Held:
     check_bundle(folder, must_hold_run(folder), bundle)
     with Store.open(folder) as store:
         rows = tuple(map(row_of, store.all_verdicts()))
-        return Held(store.conversations(), bench_of(folder, bundle, store), rows)
+        cards = {judge: facts(card) for judge, card in cards_of(folder, bundle).items()}
+        return Held(store.conversations(), bench_of(folder, bundle, store), rows, warnings(cards))
 
 
 def _opinion(held: Held, conversation: str, judge: str) -> Opinion:
