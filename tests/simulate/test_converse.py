@@ -276,3 +276,174 @@ async def test_every_request_of_a_run_has_a_seed_of_its_own() -> None:
 def test_another_run_seed_gives_another_conversation() -> None:
     assert uninterrupted(1)[1] != uninterrupted(2)[1]
     assert uninterrupted(1)[1] == uninterrupted(1)[1]
+
+
+LONG_AGO = "my son cancelled his visit again and I stood there with the cake"
+
+
+def rejecting(*texts: str, **rules: Any) -> Stage:
+    return Stage(lines(*texts), lines("c"), turns=4, rules=rules)
+
+
+async def test_a_message_that_breaks_a_rule_is_asked_for_again_and_never_stored() -> None:
+    stage = rejecting("p1", "How can I help you today?", "*sighs*", "p2")
+    ended = await stage.play()
+    assert ended.conversation.messages == said("p1", "c", "p2", "c")
+    assert [(turn, r.attempt, r.rules) for turn, r in stage.rejected] == [
+        (3, 1, (Rule.HELPER,)),
+        (3, 2, (Rule.STAGE,)),
+    ]
+    assert [r.text for _, r in stage.rejected] == ["How can I help you today?", "*sighs*"]
+    seeds = [r.sampling.seed for r in stage.simulator_engine.requests]
+    assert len(set(seeds)) == len(seeds) == 4
+
+
+async def test_a_simulator_that_fails_for_good_is_recorded_with_rules_and_tries() -> None:
+    stage = rejecting("p1", "How can I help you today?")
+    ended = await stage.play()
+    assert ended.conversation == replace(NEW, messages=said("p1", "c"), ending=Ending.SIMULATOR)
+    assert ended.detail == (
+        f"no message of the persona could stand at turn 3 in {TRIES} tries: speaks as a helper or an AI ({TRIES})"
+    )
+    assert len(stage.rejected) == TRIES
+    assert not ended.conversation.judgeable
+
+
+async def test_a_repeated_message_is_asked_for_again_and_a_short_one_is_not() -> None:
+    ended = await rejecting(LONG_AGO, LONG_AGO, "and then").play()
+    assert [m.text for m in ended.conversation.messages] == [LONG_AGO, "c", "and then", "c"]
+    ended = await rejecting("I don't know").play()
+    assert [m.text for m in ended.conversation.messages] == ["I don't know", "c", "I don't know", "c"]
+
+
+async def test_what_the_model_was_told_is_not_quoted() -> None:
+    secret = "I sold the boat of my father and nobody knows of it"
+    stage = rejecting(f"well, {secret}", "hello")
+    ended = await stage.play(persona=replace(ANN, seed=secret))
+    assert ended.conversation.messages[0].text == "hello"
+    assert stage.rejected[0][1].rules == (Rule.QUOTES,)
+
+
+async def test_a_model_that_writes_its_own_control_text_is_asked_again() -> None:
+    stage = rejecting("hi <|tool|> there", "hi")
+    simulator = stage.setting.simulator
+    assert isinstance(simulator, Simulator)
+    marked = replace(simulator, engine=FakeEngine(lines("hi [[X]]", "hi"), markers=["[[X]]"]))
+    stage.setting = replace(stage.setting, simulator=marked)
+    ended = await stage.play()
+    assert ended.conversation.messages[0].text == "hi"
+    assert stage.rejected[0][1].rules == (Rule.LEAK,)
+
+
+async def test_too_many_words_are_asked_for_again() -> None:
+    stage = rejecting("one two three four", "one two three", max_words=3)
+    assert (await stage.play()).conversation.messages[0].text == "one two three"
+    assert stage.rejected[0][1].rules == (Rule.LONG,)
+
+
+async def test_other_languages_are_no_faults() -> None:
+    stage = rejecting("*sighs* I'm here to help you.")
+    ended = await stage.play(persona=replace(ANN, language="Deutsch"))
+    assert ended.conversation.ending is Ending.TURNS
+    assert "Deutsch" in stage.simulator_engine.requests[0].messages[-1].content
+
+
+async def test_a_signal_before_its_time_is_taken_out_and_the_message_stays() -> None:
+    stage = Stage(lines(f"bye {SIGNAL}"), lines("c"), turns=8, rules={"earliest_end": 5})
+    ended = await stage.play()
+    assert ended.conversation == replace(NEW, messages=said("bye", "c", "bye", "c", "bye"), ending=Ending.PERSONA)
+    assert [(s.early, s.leaves) for _, s in stage.recorded[::2]] == [(True, False), (True, False), (False, True)]
+
+
+async def test_a_signal_alone_before_its_time_is_asked_for_again() -> None:
+    stage = Stage(lines(SIGNAL, "well", SIGNAL), lines("c"), turns=8, rules={"earliest_end": 3})
+    ended = await stage.play()
+    assert ended.conversation == replace(NEW, messages=said("well", "c"), ending=Ending.PERSONA)
+    assert [r.rules for _, r in stage.rejected] == [(Rule.EARLY,)]
+
+
+async def test_a_persona_that_only_wants_to_leave_is_a_failure_of_its_simulator() -> None:
+    ended = await Stage(lines(SIGNAL), lines("c"), rules={"earliest_end": 3}).play()
+    assert ended.conversation.ending is Ending.SIMULATOR
+    assert "leaves too early (4)" in ended.detail
+
+
+@pytest.mark.parametrize(("limit", "messages"), [(1, 2), (2, 2), (3, 4), (4, 4), (5, 6), (100, 6)])
+async def test_enough_words_end_it_behind_the_chatbot(limit: int, messages: int) -> None:
+    stage = Stage(lines("one"), lines("two"), turns=6, rules={"max_total_words": limit})
+    ended = await stage.play()
+    assert len(ended.conversation.messages) == messages
+    assert ended.conversation.ending is (Ending.WORDS if messages < 6 else Ending.TURNS)
+    assert ended.conversation.judgeable
+
+
+async def test_the_chatbot_begins_where_it_is_asked_to() -> None:
+    stage = Stage(lines("p1", "p2"), lines("c1", "c2", "c3"), turns=5, rules={"first": Speaker.CHATBOT})
+    ended = await stage.play()
+    assert [(m.speaker, m.text) for m in ended.conversation.messages] == [
+        (Speaker.CHATBOT, "c1"), (Speaker.PERSONA, "p1"), (Speaker.CHATBOT, "c2"),
+        (Speaker.PERSONA, "p2"), (Speaker.CHATBOT, "c3"),
+    ]  # fmt: skip
+    assert ended.conversation.ending is Ending.TURNS
+    begun = stage.chatbot_engine.requests[0].messages
+    assert [m.role for m in begun] == ["system", "user"]
+    assert [m.role for m in stage.chatbot_engine.requests[-1].messages] == [
+        "system",
+        *["user", "assistant"] * 2,
+        "user",
+    ]
+    assert "Begin." not in str(stage.simulator_engine.requests), "the persona answers; nobody asks it to begin"
+
+
+@given(st.integers(0, 5), st.sampled_from([by_seed, often_silent]))
+def test_going_on_where_the_chatbot_began_comes_to_the_same_end(held: int, persona: Handler) -> None:
+    def stage() -> Stage:
+        return Stage(persona, by_seed, turns=5, rules={"first": Speaker.CHATBOT})
+
+    expected = asyncio.run(stage().play()).conversation
+    again = asyncio.run(stage().play(replace(NEW, messages=expected.messages[:held])))
+    assert again.conversation == expected
+
+
+@pytest.mark.parametrize("first", list(Speaker))
+async def test_with_a_window_a_conversation_goes_on_beyond_both_contexts(first: Speaker) -> None:
+    from vera_local.engine.seam import Limits
+    from vera_local.engine.window import Context
+
+    turns = 30 if first is Speaker.PERSONA else 31
+    count = iter(range(1000))
+
+    def wordy(_: Request) -> str:
+        return f"{next(count)} " + " ".join(f"w{next(count)}" for _ in range(9))
+
+    stage = Stage(wordy, wordy, turns=turns, rules={"first": first})
+    limits = Limits(context=160, kv_tokens=None, sequences=8)
+    simulator, chatbot = stage.setting.simulator, stage.setting.chatbot
+    assert isinstance(simulator, Simulator) and isinstance(chatbot, LocalChatbot)
+    asked, answered = FakeEngine(wordy, limits), FakeEngine(wordy, limits)
+    stage.setting = replace(
+        stage.setting,
+        simulator=replace(simulator, engine=asked, context=Context.WINDOW),
+        chatbot=replace(chatbot, engine=answered, context=Context.WINDOW),
+    )
+    ended = await stage.play()
+    assert ended.conversation.ending is Ending.TURNS
+    assert len(ended.conversation.messages) == turns
+    left_out = [s.left_out for _, s in stage.recorded]
+    assert left_out[:4] == [0, 0, 0, 0] and left_out[-1] > 0 and left_out[-2] > 0
+    opening = ended.conversation.messages[0].text
+    assert all(opening in [m.content.split("\n")[0] for m in r.messages] for r in answered.requests[1:])
+    assert all(opening in [m.content.split("\n")[0] for m in r.messages] for r in asked.requests[1:])
+
+
+async def test_without_a_window_a_history_that_is_too_long_is_the_ending() -> None:
+    from vera_local.engine.seam import Limits
+
+    stage = Stage(lines("p"), lines("c"), turns=30)
+    simulator = stage.setting.simulator
+    assert isinstance(simulator, Simulator)
+    small = FakeEngine(lines("p"), Limits(context=70, kv_tokens=None, sequences=8))
+    stage.setting = replace(stage.setting, simulator=replace(simulator, engine=small))
+    ended = await stage.play()
+    assert ended.conversation.ending is Ending.OVERFLOW
+    assert "leaves no room in the context of 70" in ended.detail

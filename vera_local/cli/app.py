@@ -52,6 +52,16 @@ Personas = Annotated[
 Controls = Annotated[bool, typer.Option("--controls", help="Let the bundle's controls take part, too.")]
 Turns = Annotated[str | None, typer.Option(metavar="N", help="Messages per conversation, both sides together.")]
 Repeats = Annotated[str | None, typer.Option(metavar="N", help="Conversations with each persona.")]
+First = Annotated[str | None, typer.Option(metavar="persona|chatbot", help="Who speaks first.")]
+EarliestEnd = Annotated[
+    str | None, typer.Option(metavar="TURN", help="First turn at which a persona may leave, instead of the bundle's.")
+]
+MaxTotalWords = Annotated[
+    str | None, typer.Option(metavar="N", help="End a conversation at so many words of both sides together.")
+]
+CheckPersonas = Annotated[
+    bool, typer.Option("--check-personas", help="Let the first judge rate how real each conversation's persona is.")
+]
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Every request's seed is derived from it.")]
 ModelText = "A profile's name, a .toml profile, a model folder, or MODEL@URL of an OpenAI-compatible server."
 Simulator = Annotated[str | None, typer.Option(metavar="MODEL", help=f"Plays the personas. {ModelText}")]
@@ -85,6 +95,9 @@ def run(
     personas: Personas = None,
     controls: Controls = False,
     turns: Turns = None,
+    first: First = None,
+    earliest_end: EarliestEnd = None,
+    max_total_words: MaxTotalWords = None,
     repeats: Repeats = None,
     seed: Seed = None,
     engine: Engine = None,
@@ -96,13 +109,16 @@ def run(
     judge_window: JudgeWindow = False,
     no_evidence: NoEvidence = False,
     no_confidence: NoConfidence = False,
+    check_personas: CheckPersonas = False,
     as_json: Json = False,
 ) -> None:
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
     flags = _flags(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
-        controls=controls or None, turns=turns, repeats=repeats, seed=seed,
+        controls=controls or None, turns=turns, first=first, earliest_end=earliest_end,
+        max_total_words=max_total_words, repeats=repeats, seed=seed,
         engine=engine, simulator=simulator, chatbot=chatbot, judge=judge or None,
+        check_personas=check_personas or None,
         **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=True, as_json=as_json)
@@ -118,6 +134,9 @@ def simulate(
     personas: Personas = None,
     controls: Controls = False,
     turns: Turns = None,
+    first: First = None,
+    earliest_end: EarliestEnd = None,
+    max_total_words: MaxTotalWords = None,
     repeats: Repeats = None,
     seed: Seed = None,
     engine: Engine = None,
@@ -128,7 +147,8 @@ def simulate(
     """Hold the conversations only; `vera-local judge RUN` rates them later."""
     flags = _flags(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
-        controls=controls or None, turns=turns, repeats=repeats, seed=seed,
+        controls=controls or None, turns=turns, first=first, earliest_end=earliest_end,
+        max_total_words=max_total_words, repeats=repeats, seed=seed,
         engine=engine, simulator=simulator, chatbot=chatbot,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)
@@ -143,6 +163,7 @@ def judge(
     judge_window: JudgeWindow = False,
     no_evidence: NoEvidence = False,
     no_confidence: NoConfidence = False,
+    check_personas: CheckPersonas = False,
     engine: Engine = None,
     as_json: Json = False,
 ) -> None:
@@ -151,7 +172,7 @@ def judge(
     if not judge and not stored["judge"]:
         raise UserError(f"{folder} has not been judged yet; name a judge with --judge")
     flags = _flags(
-        out=folder, engine=engine, judge=judge or None,
+        out=folder, engine=engine, judge=judge or None, check_personas=check_personas or None,
         **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
     )  # fmt: skip
     plan = make_plan(load_config(None, flags, stored))

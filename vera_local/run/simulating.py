@@ -11,13 +11,14 @@ from vera_local.conversation import Conversation, Message, Speaker
 from vera_local.engine.admission import Admission
 from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.seam import Draw, Engine
+from vera_local.engine.window import Context
 from vera_local.run.chatbots import EngineOf, opened_chatbot
 from vera_local.run.host import key_of
 from vera_local.run.plan import Plan, Player
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.stage import Stage
 from vera_local.run.store import Store
-from vera_local.simulate import NotedSimulator, Said, Setting, Simulator, converse
+from vera_local.simulate import NotedSimulator, Rejected, Said, Setting, Simulator, converse
 
 FULL_MESSAGE = 0.5
 """The expected length of a message, as a part of its token limit: people and chatbots stop before it."""
@@ -59,7 +60,16 @@ def _unfinished(store: Store, chatbot: Chatbot, watcher: Watcher) -> list[Conver
 
 def make_setting(plan: Plan, engine_of: EngineOf, chatbot: Chatbot) -> Setting:
     """What all conversations of the plan share, on these engines."""
-    return Setting(_simulator(plan, engine_of), chatbot, plan.turns, plan.config.seed)
+    return Setting(
+        simulator=_simulator(plan, engine_of),
+        chatbot=chatbot,
+        turns=plan.turns,
+        seed=plan.config.seed,
+        first=plan.first,
+        earliest_end=plan.earliest_end,
+        max_words=plan.config.simulator.max_words,
+        max_total_words=plan.config.max_total_words,
+    )
 
 
 def _simulator(plan: Plan, engine_of: EngineOf) -> Simulator | NotedSimulator | None:
@@ -69,10 +79,10 @@ def _simulator(plan: Plan, engine_of: EngineOf) -> Simulator | NotedSimulator | 
     assert prompts is not None, "a plan has a simulator only where the bundle has its prompts"
     parts = engine_of(player), player.draw, prompts, plan.bundle.end_signal
     noted = _from_notes(*parts) if player.profile.roles.simulator.prompt == "short" else None
-    return noted or _in_character(*parts)
+    return noted or _in_character(*parts, player.when_full)
 
 
-def _in_character(engine: Engine, draw: Draw, prompts: PersonaPrompts, end_signal: str) -> Simulator:
+def _in_character(engine: Engine, draw: Draw, prompts: PersonaPrompts, end_signal: str, context: Context) -> Simulator:
     return Simulator(
         engine=engine,
         draw=draw,
@@ -80,6 +90,7 @@ def _in_character(engine: Engine, draw: Draw, prompts: PersonaPrompts, end_signa
         opening=prompts.opening.render({}),
         reminder=prompts.reminder,
         end_signal=end_signal,
+        context=context,
     )
 
 
@@ -141,8 +152,12 @@ async def _hold(stage: Stage, setting: Setting, persona: Persona, conversation: 
         stage.store.add_message(conversation.id, turn, said)
         stage.step(said.usage)
 
+    def reject(turn: int, rejected: Rejected) -> None:
+        stage.store.simulated.add_rejected(conversation.id, turn, rejected)
+        stage.meter.usage += rejected.usage
+
     async with stage.job(tokens):
-        ended = await converse(setting, persona, conversation, record)
+        ended = await converse(setting, persona, conversation, record, reject)
         held = ended.conversation
         assert held.ending is not None
         stage.store.end(held.id, held.ending, ended.detail)

@@ -17,38 +17,11 @@ from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 from vera_local.judge import State, Verdict
 from vera_local.run.rows import VERDICT, columns_of, verdict_of
+from vera_local.run.schema import bring_up
+from vera_local.run.simulated import Simulated
 from vera_local.simulate import Said
 
 NAME = "run.sqlite"
-
-STEPS = (
-    """
-create table if not exists conversations (
-    id text primary key, place integer not null, persona text not null, repeat integer not null,
-    ending text, detail text not null default ''
-);
-create table if not exists messages (
-    conversation text not null references conversations (id), turn integer not null, speaker text not null,
-    text text not null, cut integer not null, prompt_tokens integer not null, cached_tokens integer not null,
-    output_tokens integer not null, primary key (conversation, turn)
-);
-create table if not exists verdicts (
-    conversation text not null references conversations (id), judge text not null, question text not null,
-    place integer not null, state text not null, answer text, mode text not null, text text not null,
-    detail text not null, prompt_tokens integer not null, cached_tokens integer not null,
-    output_tokens integer not null, primary key (conversation, judge, question)
-);
-create table if not exists ratings (
-    conversation text not null references conversations (id), judge text not null, dimension text not null,
-    rating text, decided_by text not null, primary key (conversation, judge, dimension)
-);
-alter table verdicts add column rationale text not null default '';
-alter table verdicts add column evidence text;
-alter table verdicts add column confidence text;
-alter table verdicts add column left_out text not null default '';
-""",
-)
-"""What brings a store from one version (its `user_version`) to the next; a new file is of version 0."""
 
 
 class Given(NamedTuple):
@@ -66,6 +39,7 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, file: Path) -> None:
         self._db = connection
         self._file = file
+        self.simulated = Simulated(connection, self._commit)
 
     @classmethod
     def open(cls, folder: Path) -> Store:
@@ -77,7 +51,7 @@ class Store:
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = normal")
             connection.execute("pragma foreign_keys = on")
-            _bring_up(connection, file)
+            bring_up(connection, file)
         except (sqlite3.Error, OSError) as error:
             raise _unusable(file, error) from error
         return cls(connection, file)
@@ -117,7 +91,7 @@ class Store:
             db.executemany(
                 "insert or ignore into conversations (id, place, persona, repeat, ending) values (?, ?, ?, ?, ?)", heads
             )
-            db.executemany("insert or ignore into messages values (?, ?, ?, ?, 0, 0, 0, 0)", said)
+            db.executemany("insert or ignore into messages values (?, ?, ?, ?, 0, 0, 0, 0, 0, 0)", said)
 
     def conversations(self) -> tuple[Conversation, ...]:
         """All conversations with what was said so far, in the run's order."""
@@ -136,9 +110,9 @@ class Store:
     def add_message(self, conversation: str, turn: int, said: Said) -> None:
         """A turn (1-based) that was said; where the persona leaves with it, both are kept or neither."""
         m, u = said.message, said.usage
-        row = (conversation, turn, m.speaker, m.text, said.cut, u.prompt, u.cached, u.output)
+        row = (conversation, turn, m.speaker, m.text, said.cut, u.prompt, u.cached, u.output, said.early, said.left_out)
         with self._commit() as db:
-            db.execute("insert into messages values (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            db.execute("insert into messages values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
             if said.leaves:
                 db.execute("update conversations set ending = ? where id = ?", (Ending.PERSONA, conversation))
 
@@ -213,7 +187,8 @@ class Store:
     def begin_anew(self, conversations: Iterable[str]) -> None:
         """Drop all that was said in these conversations, which have not ended."""
         with self._commit() as db:
-            db.executemany("delete from messages where conversation = ?", [(id,) for id in conversations])
+            for table in ("messages", "rejected"):
+                db.executemany(f"delete from {table} where conversation = ?", [(id,) for id in conversations])
 
     def forget_failed(self, judge: str) -> None:
         """Take this judge's walks back to before an engine's failure: what came after it may lie on another path."""
@@ -227,13 +202,17 @@ class Store:
                 )
 
     def usage(self) -> Mapping[str, Usage]:
-        """Tokens by stage: simulator, chatbot, judge."""
+        """Tokens by stage: simulator, with its rejected tries, chatbot, judge, with its checks of personas."""
         totals = "coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0), coalesce(sum(output_tokens), 0)"
         said = f"select {totals} from messages where speaker = ?"
+
+        def of(table: str) -> Usage:
+            return Usage(*self._db.execute(f"select {totals} from {table}").fetchone())
+
         return {
-            "simulator": Usage(*self._db.execute(said, (Speaker.PERSONA,)).fetchone()),
+            "simulator": Usage(*self._db.execute(said, (Speaker.PERSONA,)).fetchone()) + of("rejected"),
             "chatbot": Usage(*self._db.execute(said, (Speaker.CHATBOT,)).fetchone()),
-            "judge": Usage(*self._db.execute(f"select {totals} from verdicts").fetchone()),
+            "judge": of("verdicts") + of("persona_checks"),
         }
 
     def states(self) -> dict[State, int]:
@@ -253,20 +232,6 @@ class Store:
             " select state, min(detail) from verdicts where detail != '' group by 1"
         )
         return dict(rows.fetchall())
-
-
-def _bring_up(connection: sqlite3.Connection, file: Path) -> None:
-    """Bring a store to the newest version, each step whole or not at all; UserError where it is of a newer program."""
-    version = connection.execute("pragma user_version").fetchone()[0]
-    if version > len(STEPS):
-        raise UserError(f"{file} was written by a newer version of this program; use that version with it")
-    try:
-        for number, step in enumerate(STEPS[version:], version + 1):
-            connection.executescript(f"begin immediate; {step} pragma user_version = {number}; commit;")
-    except sqlite3.Error:
-        # Closed, it gives back what the step has changed, and its lock.
-        connection.close()
-        raise
 
 
 def _unusable(file: Path, error: Exception) -> UserError:
