@@ -65,7 +65,10 @@ CheckPersonas = Annotated[
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Every request's seed is derived from it.")]
 ModelText = "A profile's name, a .toml profile, a model folder, or MODEL@URL of an OpenAI-compatible server."
 Simulator = Annotated[str | None, typer.Option(metavar="MODEL", help=f"Plays the personas. {ModelText}")]
-Chatbot = Annotated[str | None, typer.Option(metavar="MODEL", help=f"The chatbot under test. {ModelText}")]
+ChatbotText = "Or FILE.toml with its table, python:MODULE:NAME, command:PROGRAM, recorded:PATH (docs/chatbots.md)."
+Chatbot = Annotated[
+    str | None, typer.Option(metavar="CHATBOT", help=f"The chatbot under test. {ModelText} {ChatbotText}")
+]
 Judge = Annotated[
     list[str] | None,
     typer.Option(metavar="MODEL", help=f"Answers the rubric's questions; may be given several times. {ModelText}"),
