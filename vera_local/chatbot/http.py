@@ -18,7 +18,7 @@ from vera_local.chatbot.template import at, filled, mapped_texts
 from vera_local.chatbot.web import Sending, Web
 from vera_local.conversation import Message, Speaker
 
-END_SECONDS = 5.0
+END_SECONDS = 2.0
 """Time for the call that ends a conversation: nothing depends on it."""
 
 

@@ -19,6 +19,9 @@ from vera_local.conversation import Message
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 
+LISTING_SECONDS = 30.0
+"""Time for a server to list its models, which costs no model anything."""
+
 STATED = ("temperature", "top_p", "repetition_penalty", "max_tokens")
 """Settings that are sent where they are set."""
 
@@ -107,7 +110,7 @@ class OpenAIKind:
     async def _served(self, base: str) -> list[str] | None:
         """The names of the server's models; None where it has no such list. UserError where it is not ready."""
         try:
-            response = await self._web.client().get(f"{base}/models", headers=self._headers())
+            response = await self._web.client().get(f"{base}/models", headers=self._headers(), timeout=LISTING_SECONDS)
         except httpx.RequestError as error:
             raise UserError(
                 f"no server answers at {self._base} ({error or type(error).__name__}); start it or correct the base URL"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -31,6 +32,9 @@ STREAMED = 64
 
 TOLD = 200
 """Characters of a service's own words that are told."""
+
+# It would log every URL, and a URL may hold a key.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 _TOO_LONG = re.compile(r"context[ _]length|context[ _]window|too many tokens|prompt is too long", re.IGNORECASE)
 

@@ -12,7 +12,10 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run a command. Exit codes: 0 done, 1 an engine or the chatbot failed, 2 wrong input or surroundings, 130 interrupted."""
+    """Run a command.
+
+    Exit codes: 0 done, 1 an engine or the chatbot failed, 2 wrong input or surroundings, 130 interrupted.
+    """
     go_offline()
     os.umask(0o077)
     try:
