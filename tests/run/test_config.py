@@ -29,7 +29,7 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
 def test_a_role_is_a_name_a_name_at_a_server_or_a_table(tmp_path: Path) -> None:
     file = write(tmp_path, 'simulator = "m@https://host/v1"\n[chatbot]\nmodel = "/x@y/z"\ntemperature = 0.2\n')
     config = load_config(file, {"judge": "judge"})
-    assert (config.simulator.model, config.simulator.url) == ("m", "https://host/v1")
+    assert (config.simulator[0].model, config.simulator[0].url) == ("m", "https://host/v1")
     assert isinstance(config.chatbot, ChatbotConfig)
     assert (config.chatbot.model, config.chatbot.url, config.chatbot.temperature) == ("/x@y/z", None, 0.2)
 
@@ -59,9 +59,9 @@ def test_personas_are_a_number_or_names(given: Any, read: int | list[str]) -> No
         ('personas = ""', r"key personas: name at least one persona, or give a number$"),
         ('simulator = ""', r"key simulator: name a model, or write MODEL@http://HOST:PORT/v1 "),
         ('simulator = {model = ""}', r"key simulator\.model: must not be empty$"),
-        ("simulator = 3", r"key simulator: must be a model's name or a table of settings$"),
+        ("simulator = 3", "key simulator: must be a model's name, a table of settings or a list of these$"),
         ('judge = "m@http://u:pw@host/v1"', r"key judge\.url: must not hold a login; put the key into an environment"),
-        ("judge = []", r"run\.toml: key judge: name at least one judge, or leave the key out$"),
+        ("judge = []", r"run\.toml: key judge: name at least one model, or leave the key out$"),
         ("judge = 3", r"key judge: must be a model's name, a table of settings or a list of these$"),
         ('judge = ["m", 3]', r"key judge \(judge 2 of 2\): must be a model's name or a table of settings$"),
         ('judge = {model = "m", mode = "fast"}', r"key judge\.mode: must be 'direct', 'reason' or 'think'$"),

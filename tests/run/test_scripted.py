@@ -136,7 +136,7 @@ def test_a_config_of_ones_own_wins_over_the_bundle(tmp_path: Path, vignettes: Ma
 def test_the_demonstration_is_one_vignette_of_each_presentation(vignettes: MakePlan) -> None:
     plan = vignettes()
     assert [p.group for p in plan.personas] == ["Schizophrenia", "Schizoaffective disorder", "Bipolar disorder"]
-    assert (plan.turns, plan.simulator) == (2, None)
+    assert (plan.turns, plan.simulators) == (2, ())
     assert len(vignettes(chatbot="qwen3-8b", judge="qwen3-8b").personas) == 19
 
 

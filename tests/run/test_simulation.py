@@ -216,9 +216,9 @@ async def test_a_window_is_recorded_for_the_side_that_had_it(
 
 
 def test_a_policy_has_two_words() -> None:
-    for role in ("simulator", "chatbot"):
-        config = load_config(None, {role: {"model": MODEL, "context": "window"}})
-        assert getattr(config, role).context == "window"
+    windowed = {"model": MODEL, "context": "window"}
+    plan = make_plan(load_config(None, {"simulator": windowed, "chatbot": windowed}))
+    assert [player.when_full for player in plan.speakers] == ["window", "window"]
     with pytest.raises(UserError, match="must be 'stop' or 'window'"):
         load_config(None, {"simulator": {"model": MODEL, "context": "cut"}})
 
@@ -274,3 +274,69 @@ async def test_a_bundle_of_another_language_and_script_is_run_whole(
     assert all("中文" in r.messages[-1].content for r in speaking)
     assert outcome.scores[MODEL].dimensions["风险"].counts == {"好": 0, "坏": 1}
     assert "我睡不着" in (plan.out / "conversations.jsonl").read_text(encoding="utf-8")
+
+
+PAIR = [{"model": "qwen3-8b", "max_words": 150}, {"model": MODEL}]
+
+
+async def test_each_simulator_plays_every_persona_in_a_pool_of_its_own(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan, opener = make(simulator=PAIR, repeats=2, personas=2), answering(helping(lambda r: r.sampling.seed % 3 == 0))
+    outcome = await run(plan, opener, watcher)
+    first, second = plan.personas[0].name, plan.personas[1].name
+    assert [c.id for c in outcome.conversations] == [f"{name}-{n}" for n in (1, 2, 3, 4) for name in (first, second)]
+    whose = {one["conversation"]: one["simulator"] for one in simulation(plan.out)["conversations"]}
+    assert whose == {c.id: "qwen3-8b" if c.repeat <= 2 else MODEL for c in outcome.conversations}
+    assert {name: its["conversations"] for name, its in simulation(plan.out)["simulators"].items()} == {
+        "qwen3-8b": 4,
+        MODEL: 4,
+    }
+    # The small model writes from notes, so that the prompts tell which simulator was asked.
+    full = [r for e in opener.engines for r in e.requests if r.messages[0].content.startswith("You play a person")]
+    notes = [r for e in opener.engines for r in e.requests if r.messages[0].content.startswith("You turn notes")]
+    tries = {name: its["messages"] + its["rejected_tries"] for name, its in simulation(plan.out)["simulators"].items()}
+    assert {"qwen3-8b": len(full), MODEL: len(notes)} == tries
+    by = outcome.scores[MODEL].by["simulator"]
+    assert list(by) == ["qwen3-8b", MODEL]
+    assert [profile.conversations for profile in by.values()] == [
+        sum(c.judgeable for c in outcome.conversations if whose[c.id] == name) for name in by
+    ]
+    again = answering(at_random)
+    await run(plan, again, watcher)
+    assert not again.engines
+
+
+async def test_the_order_of_simulators_decides_whose_a_conversation_is(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    await run(make(simulator=PAIR), answering(at_random), watcher, judge=False)
+    with pytest.raises(UserError, match="holds a different run"):
+        await run(make(simulator=PAIR[::-1]), answering(at_random), watcher, judge=False)
+
+
+async def test_one_simulator_in_a_list_is_the_run_of_one(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan = make(simulator=PAIR[1])
+    await run(plan, answering(at_random), watcher, judge=False)
+    again = answering(at_random)
+    await run(make(simulator=[PAIR[1]]), again, watcher, judge=False)
+    assert not again.engines
+    stored = json.loads((plan.out / "manifest.json").read_text())
+    assert stored["identity"]["simulator"]["model"] == MODEL
+    assert stored["config"]["simulator"]["model"] == MODEL
+
+
+def test_a_simulator_is_named_once(make: MakePlan) -> None:
+    with pytest.raises(UserError, match=r"^simulator: smollm2-135m-instruct is named twice; .*--repeats N"):
+        make(simulator=[MODEL, MODEL])
+    with pytest.raises(UserError, match="name at least one model"):
+        make(simulator=[])
+
+
+def test_a_wrong_key_tells_which_simulator(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text('[[simulator]]\nmodel = "a"\n[[simulator]]\nmodel = "b"\nmax_words = 0\n')
+    with pytest.raises(UserError, match=r"key simulator\.max_words \(simulator 2 of 2\): must be at least 1"):
+        load_config(file, {})

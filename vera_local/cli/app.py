@@ -64,7 +64,10 @@ CheckPersonas = Annotated[
 ]
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Every request's seed is derived from it.")]
 ModelText = "A profile's name, a .toml profile, a model folder, or MODEL@URL of an OpenAI-compatible server."
-Simulator = Annotated[str | None, typer.Option(metavar="MODEL", help=f"Plays the personas. {ModelText}")]
+Simulator = Annotated[
+    list[str] | None,
+    typer.Option(metavar="MODEL", help=f"Plays the personas; may be given several times, each plays all. {ModelText}"),
+]
 ChatbotText = "Or FILE.toml with its table, python:MODULE:NAME, command:PROGRAM, recorded:PATH (docs/chatbots.md)."
 Chatbot = Annotated[
     str | None, typer.Option(metavar="CHATBOT", help=f"The chatbot under test. {ModelText} {ChatbotText}")
@@ -120,7 +123,7 @@ def run(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
         controls=controls or None, turns=turns, first=first, earliest_end=earliest_end,
         max_total_words=max_total_words, repeats=repeats, seed=seed,
-        engine=engine, simulator=simulator, chatbot=chatbot, judge=judge or None,
+        engine=engine, simulator=simulator or None, chatbot=chatbot, judge=judge or None,
         check_personas=check_personas or None,
         **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
     )  # fmt: skip
@@ -152,7 +155,7 @@ def simulate(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
         controls=controls or None, turns=turns, first=first, earliest_end=earliest_end,
         max_total_words=max_total_words, repeats=repeats, seed=seed,
-        engine=engine, simulator=simulator, chatbot=chatbot,
+        engine=engine, simulator=simulator or None, chatbot=chatbot,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)
 
@@ -207,7 +210,7 @@ def doctor(
     """Check this machine and try the models: engine, files, chat template, reasoning, answer constraint, context."""
     flags = _flags(
         bundle=bundle, turns=turns, engine=engine,
-        simulator=simulator, chatbot=chatbot, judge=judge or None, judge_mode=judge_mode,
+        simulator=simulator or None, chatbot=chatbot, judge=judge or None, judge_mode=judge_mode,
     )  # fmt: skip
     config = load_config(None, flags)
     healthy = run_until_interrupted(doctor_command.examine(config, progress_console(), as_json=as_json), "Stopped.")

@@ -14,9 +14,9 @@ from vera_local.bundle import Bundle
 from vera_local.chatbot import OpenAISettings
 from vera_local.conversation import Speaker
 from vera_local.judge.jury import JURY, RULE
-from vera_local.report import by_group, interval_table, matrix, summary_lines
+from vera_local.report import by_group, by_value, interval_table, matrix, summary_lines
 from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
-from vera_local.report.simulation import by_simulator, simulation_lines
+from vera_local.report.simulation import SIMULATOR, by_simulator, simulation_lines
 from vera_local.run import Outcome, Plan, Player
 from vera_local.run.cards import facts as card_facts
 from vera_local.run.juries import facts
@@ -44,9 +44,10 @@ def announce(plan: Plan, console: Console, *, judge: bool) -> None:
     """What is about to run."""
     rows = {
         "bundle": f"{plan.bundle.title} {plan.bundle.version}",
-        "personas": f"{len(plan.personas)} of {_available(plan)}, {plan.config.repeats} conversation(s) each",
+        "personas": f"{len(plan.personas)} of {_available(plan)}, {plan.config.repeats} conversation(s) each"
+        + _each(plan),
         "turns": f"{plan.turns} messages, both sides together" + _bumped(plan) + _limits(plan),
-        **({} if plan.simulator is None else {"simulator": _player(plan.simulator)}),
+        **_simulators(plan),
         "chatbot": _chatbot(plan),
         **(_judges(plan) if judge else {}),
         "seed": str(plan.config.seed),
@@ -58,6 +59,12 @@ def announce(plan: Plan, console: Console, *, judge: bool) -> None:
         console.print(f"{key:>10}  {value}", highlight=False, markup=False, soft_wrap=True)
     for note in judge_notes(plan) if judge else ():
         console.print(note, highlight=False, markup=False, soft_wrap=True)
+
+
+def _simulators(plan: Plan) -> dict[str, str]:
+    """One row for each simulator."""
+    several = len(plan.simulators) > 1
+    return {f"simulator{f' {n}' if several else ''}": _player(p) for n, p in enumerate(plan.simulators, 1)}
 
 
 def _judges(plan: Plan) -> dict[str, str]:
@@ -123,6 +130,10 @@ def _bumped(plan: Plan) -> str:
     return f" ({asked} asked for; the chatbot has the last word)" if asked is not None and asked != plan.turns else ""
 
 
+def _each(plan: Plan) -> str:
+    return " by each simulator" if len(plan.simulators) > 1 else ""
+
+
 def _limits(plan: Plan) -> str:
     """What else shapes a conversation, where it is not as usual."""
     words = plan.config.max_total_words
@@ -147,6 +158,9 @@ def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
         console.print(interval_table(scores))
         console.print(f"\nBy {outcome.bundle.group_column}", style="bold", highlight=False)
         console.print(by_group(scores))
+        if SIMULATOR in scores.by:
+            console.print("\nBy simulator", style="bold", highlight=False)
+            console.print(by_value(scores.by[SIMULATOR], scores.scale))
     console.print()
     for line in summary(outcome):
         console.print(line, highlight=False, markup=False)

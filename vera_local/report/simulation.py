@@ -18,6 +18,10 @@ SIMULATION_SCHEMA = 1
 NAME = "simulation.json"
 
 
+SIMULATOR = "simulator"
+"""What the ratings are grouped by where several simulators played."""
+
+
 class Try(NamedTuple):
     """A message that could not stand: its turn and try (1-based), the rules that it broke, its text."""
 

@@ -91,7 +91,7 @@ async def longest_planned(judge: Judge, plan: Plan) -> int:
 
     An estimate: each message counts as what its role may write at most, in that role's own tokens.
     """
-    openings = [p.opening for p in plan.personas if p.opening is not None and plan.simulator is None]
+    openings = [p.opening for p in plan.personas if p.opening is not None and not plan.simulators]
     begun = tuple(Message(Speaker.PERSONA, text) for text in sorted(openings, key=len)[-1:])
     questions = asked(plan.bundle.rubric)
     shown = await judge.look(Conversation("longest", "any", 1, begun, Ending.RECORDED), questions)
@@ -100,8 +100,8 @@ async def longest_planned(judge: Judge, plan: Plan) -> int:
 
 def _written(plan: Plan) -> Iterator[int]:
     """Tokens that each side may write in a message; a chatbot of which nobody said so is taken for a usual one."""
-    if plan.simulator is not None:
-        yield plan.simulator.draw.max_tokens
+    if plan.simulators:
+        yield max(player.draw.max_tokens for player in plan.simulators)
     if isinstance(plan.chatbot, Player):
         yield plan.chatbot.draw.max_tokens
     else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
 
 from vera_local.bundle import EndSemantics
 from vera_local.chatbot import External
@@ -35,9 +35,9 @@ def _role_table(value: Any) -> Any:
 
 
 def _several(value: Any) -> Any:
-    """One judge as a list of one."""
-    if value == []:
-        raise ValueError("name at least one judge, or leave the key out")
+    """One model as a list of one."""
+    if value in ([], ()):
+        raise ValueError("name at least one model, or leave the key out")
     return [value] if isinstance(value, str | Mapping) else value
 
 
@@ -130,7 +130,7 @@ class JudgeConfig(RoleConfig):
     confidence: bool = True
 
 
-Simulator = Annotated[SimulatorConfig, BeforeValidator(_role_table)]
+Simulators = Annotated[tuple[Annotated[SimulatorConfig, BeforeValidator(_role_table)], ...], BeforeValidator(_several)]
 Chatbot = Annotated[
     ChatbotConfig | External,
     Field(discriminator="kind"),
@@ -143,7 +143,8 @@ Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
 class RunConfig(BaseModel):
     """One run. None: as the bundle publishes it, or a demonstration's size where the embedded model plays all roles.
 
-    `judge`: one or several; without any the embedded model judges, where anything is judged at all.
+    `simulator`: one or several, of which each plays every persona. `judge`: one or several; without any the embedded
+    model judges, where anything is judged at all.
     `engine` hosts every model in-process that has no `url`.
     `controls`: the personas that are controls take part, too. `target` and `end_semantics` are for official VERA-MH
     bundles, as `load_bundle` takes them. `first`: who speaks first. `earliest_end`: the first turn at which a persona
@@ -167,9 +168,14 @@ class RunConfig(BaseModel):
     earliest_end: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
     max_total_words: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
     check_personas: bool = False
-    simulator: Simulator = SimulatorConfig(model=EMBEDDED)
+    simulator: Simulators = (SimulatorConfig(model=EMBEDDED),)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
     judge: Judges = None
+
+    @field_serializer("simulator")
+    def _one_is_no_list(self, simulators: tuple[SimulatorConfig, ...]) -> Any:
+        tables = [simulator.model_dump(mode="json") for simulator in simulators]
+        return tables[0] if len(tables) == 1 else tables
 
 
 ROLES: dict[str, type[RoleConfig]] = {"simulator": SimulatorConfig, "judge": JudgeConfig}
@@ -269,12 +275,12 @@ def _place(loc: tuple[int | str, ...]) -> tuple[tuple[int | str, ...], type[Base
 
 
 def _key(loc: tuple[int | str, ...], table: Mapping[str, Any]) -> str:
-    """The key of a file, dotted; of several judges, which one."""
+    """The key of a file, dotted; of several judges or simulators, which one."""
     # The members of a union are named by their type; a user knows no such key.
     parts = [part for part in loc if isinstance(part, str) and part not in ("int", "list[str]")]
-    several = table.get(parts[0]) if parts[:1] == ["judge"] else None
+    several = table.get(parts[0]) if parts[:1] in (["judge"], ["simulator"]) else None
     place = next((part for part in loc if isinstance(part, int)), None)
-    which = f" (judge {place + 1} of {len(several)})" if isinstance(several, list) and place is not None else ""
+    which = f" ({parts[0]} {place + 1} of {len(several)})" if isinstance(several, list) and place is not None else ""
     return f"key {'.'.join(parts)}{which}"
 
 

@@ -13,7 +13,7 @@ from vera_local.bundle import Bundle, load_bundle
 from vera_local.conversation import RETRIED, Conversation
 from vera_local.errors import UserError
 from vera_local.report.files import Instrument, write_results, write_transcripts
-from vera_local.report.simulation import Played, write_simulation
+from vera_local.report.simulation import SIMULATOR, Played, write_simulation
 from vera_local.report.verdicts import uncertain, write_verdicts
 from vera_local.run import manifest
 from vera_local.run.asked import asked_frame
@@ -191,10 +191,11 @@ def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Groupin
     rows = tuple(map(row_of, store.all_verdicts()))
     frame = _frame(conversations, bundle, judges)
     questions = asked_frame(store, bundle.rubric, {c.id: c.persona for c in conversations})
-    scores = score_by_judge(frame, _scale(bundle, frame), by=by, questions=questions)
+    simulated = played(store, conversations, manifest.simulator_of_repeat(folder))
+    groups = {**(by or {}), **_by_simulator(simulated)}
+    scores = score_by_judge(frame, _scale(bundle, frame), by=groups, questions=questions)
     write_transcripts(folder, conversations)
     write_verdicts(folder, rows)
-    simulated = played(store, conversations, manifest.simulator_of(folder))
     write_simulation(folder, simulated)
     instrument = Instrument(bundle.name, bundle.version, bundle.group_column)
     cards = cards_of(folder, bundle)
@@ -222,6 +223,13 @@ def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Groupin
 def warned(outcome: Outcome) -> tuple[str, ...]:
     """A sentence for each judge of the run that its self-test found no better than a constant one."""
     return warnings({judge: card_facts(card) for judge, card in outcome.cards.items()})
+
+
+def _by_simulator(simulated: Sequence[Played]) -> dict[str, Grouping]:
+    """Whose conversation each is, where several simulators played."""
+    whose = {one.conversation: one.simulator for one in simulated}
+    order = tuple(dict.fromkeys(whose.values()))
+    return {SIMULATOR: Grouping(whose, order, key="conversation")} if len(order) > 1 else {}
 
 
 def bench_of(folder: Path, bundle: Bundle, store: Store) -> Bench:

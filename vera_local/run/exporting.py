@@ -17,7 +17,7 @@ from vera_local.report.vera_mh import Evaluation, Origin, results_csv, scores_js
 from vera_local.run.evaluate import Outcome, must_hold_run, publish
 from vera_local.run.folder import locked
 from vera_local.run.juries import Bench
-from vera_local.run.manifest import check_bundle
+from vera_local.run.manifest import check_bundle, simulators_of
 from vera_local.run.store import Store
 from vera_local.score import Scores
 from vera_local.transcripts import Named, file_stems, read_name, why_not_text, write_text
@@ -85,7 +85,8 @@ def _must_be_ours(folder: Path, run: Path) -> None:
 
 def _origin(manifest: Mapping[str, Any]) -> Origin:
     players: Mapping[str, Any] = manifest["identity"]
-    simulator, chatbot = (players.get(role, {}).get("model", UNSTATED) for role in ("simulator", "chatbot"))
+    simulator = " + ".join(simulators_of(players)) or UNSTATED
+    chatbot = players.get("chatbot", {}).get("model", UNSTATED)
     created = re.sub(r"[^0-9T]", "", manifest["created"])[:15].replace("T", "_")
     return Origin(simulator, chatbot, created)
 

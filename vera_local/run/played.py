@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from vera_local.conversation import Conversation, Speaker
 from vera_local.report.simulation import Mark, Played, Try
@@ -10,9 +10,11 @@ from vera_local.run.simulated import Side
 from vera_local.run.store import Store
 
 
-def played(store: Store, conversations: Iterable[Conversation], simulator: str | None) -> tuple[Played, ...]:
-    """In the run's order; empty where no `simulator` of the run played the personas."""
-    if simulator is None:
+def played(
+    store: Store, conversations: Iterable[Conversation], simulator_of_repeat: Mapping[int, str]
+) -> tuple[Played, ...]:
+    """In the run's order; empty where no simulator of the run played the personas."""
+    if not simulator_of_repeat:
         return ()
     details, sides = store.simulated.details(), {(s.conversation, s.speaker): s for s in store.simulated.sides()}
     tries: dict[str, list[Try]] = {}
@@ -22,7 +24,14 @@ def played(store: Store, conversations: Iterable[Conversation], simulator: str |
     for conversation, judge, check in store.simulated.checks():
         marks.setdefault(conversation, {})[judge] = Mark(check.realism, check.role_keeping, check.detail)
     return tuple(
-        _one(c, simulator, details.get(c.id, ""), sides, tuple(tries.get(c.id, ())), marks.get(c.id, {}))
+        _one(
+            c,
+            simulator_of_repeat[c.repeat],
+            details.get(c.id, ""),
+            sides,
+            tuple(tries.get(c.id, ())),
+            marks.get(c.id, {}),
+        )
         for c in conversations
     )
 

@@ -109,7 +109,7 @@ def _source(results: Results, label: str) -> dict[str, Any]:
         "label": label,
         "folder": str(results.folder.absolute()),
         "fingerprint": results.begun["fingerprint"],
-        "simulator": identity.get("simulator", {}).get("model"),
+        "simulator": " + ".join(manifest.simulators_of(identity)) or None,
         "conversations": results.ratings["conversation"].n_unique(),
         **kept,
     }

@@ -18,7 +18,7 @@ from vera_local.run.plan import Plan, Player
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.stage import Stage
 from vera_local.run.store import Store
-from vera_local.simulate import NotedSimulator, Rejected, Said, Setting, Simulator, converse
+from vera_local.simulate import MAX_WORDS, NotedSimulator, Rejected, Said, Setting, Simulator, converse
 
 FULL_MESSAGE = 0.5
 """The expected length of a message, as a part of its token limit: people and chatbots stop before it."""
@@ -35,8 +35,9 @@ async def simulate_stage(plan: Plan, store: Store, engine_of: EngineOf, watcher:
 
 async def _simulate(plan: Plan, store: Store, engine_of: EngineOf, chatbot: Chatbot, watcher: Watcher) -> None:
     unfinished = _unfinished(store, chatbot, watcher)
-    setting, personas = make_setting(plan, engine_of, chatbot), {p.name: p for p in plan.personas}
-    needs = {c.id: await _tokens(plan, setting, engine_of, personas[c.persona]) for c in unfinished}
+    settings, personas = make_settings(plan, engine_of, chatbot), {p.name: p for p in plan.personas}
+    pools = {c.id: (c.repeat - 1) // plan.config.repeats for c in unfinished}
+    needs = {c.id: await _tokens(plan, pools[c.id], settings[pools[c.id]], personas[c.persona]) for c in unfinished}
     limits = [engine_of(player).limits for player in plan.speakers]
     admission = Admission.to(*limits, jobs=chatbot.places or max(1, len(unfinished)))
     meter = Meter("Simulating", len(unfinished), sum(plan.turns - len(c.messages) for c in unfinished))
@@ -44,7 +45,7 @@ async def _simulate(plan: Plan, store: Store, engine_of: EngineOf, chatbot: Chat
         stage = Stage(store, admission, meter, changed)
         async with asyncio.TaskGroup() as group:
             for c in sorted(unfinished, key=lambda c: -needs[c.id]):
-                group.create_task(_hold(stage, setting, personas[c.persona], c, needs[c.id]))
+                group.create_task(_hold(stage, settings[pools[c.id]], personas[c.persona], c, needs[c.id]))
 
 
 def _unfinished(store: Store, chatbot: Chatbot, watcher: Watcher) -> list[Conversation]:
@@ -58,24 +59,26 @@ def _unfinished(store: Store, chatbot: Chatbot, watcher: Watcher) -> list[Conver
     return [replace(c, messages=()) if c.id in lost else c for c in unfinished]
 
 
-def make_setting(plan: Plan, engine_of: EngineOf, chatbot: Chatbot) -> Setting:
-    """What all conversations of the plan share, on these engines."""
+def make_settings(plan: Plan, engine_of: EngineOf, chatbot: Chatbot) -> tuple[Setting, ...]:
+    """What all conversations with one simulator share, by simulator, on these engines; one where there is none."""
+    return tuple(_setting(plan, player, engine_of, chatbot) for player in plan.simulators or (None,))
+
+
+def _setting(plan: Plan, player: Player | None, engine_of: EngineOf, chatbot: Chatbot) -> Setting:
     return Setting(
-        simulator=_simulator(plan, engine_of),
+        simulator=None if player is None else _simulator(plan, player, engine_of),
         chatbot=chatbot,
         turns=plan.turns,
         seed=plan.config.seed,
         first=plan.first,
         earliest_end=plan.earliest_end,
-        max_words=plan.config.simulator.max_words,
+        max_words=MAX_WORDS if player is None else player.max_words,
         max_total_words=plan.config.max_total_words,
     )
 
 
-def _simulator(plan: Plan, engine_of: EngineOf) -> Simulator | NotedSimulator | None:
-    player, prompts = plan.simulator, plan.bundle.prompts.persona
-    if player is None:
-        return None
+def _simulator(plan: Plan, player: Player, engine_of: EngineOf) -> Simulator | NotedSimulator:
+    prompts = plan.bundle.prompts.persona
     assert prompts is not None, "a plan has a simulator only where the bundle has its prompts"
     parts = engine_of(player), player.draw, prompts, plan.bundle.end_signal
     noted = _from_notes(*parts) if player.profile.roles.simulator.prompt == "short" else None
@@ -110,15 +113,16 @@ def _from_notes(engine: Engine, draw: Draw, prompts: PersonaPrompts, end_signal:
     )
 
 
-async def _tokens(plan: Plan, setting: Setting, engine_of: EngineOf, persona: Persona) -> int:
+async def _tokens(plan: Plan, pool: int, setting: Setting, persona: Persona) -> int:
     """What a conversation is expected to keep, when it ends, in the KV cache of an engine that hosts it.
 
     An estimate: full-length messages would take twice as much. The chatbot's system prompt is one for all, so it is
     not counted; an engine that does not tell its KV cache is not asked for token counts either.
     """
-    player, simulator = plan.simulator, setting.simulator
-    if player is None or simulator is None:
+    simulator = setting.simulator
+    if simulator is None:
         return await _tokens_of_reply(setting.chatbot, persona)
+    player = plan.simulators[pool]
     said = int(FULL_MESSAGE * plan.turns / 2 * (player.draw.max_tokens + _longest_reply(plan.chatbot)))
     prompt = simulator.prompt(persona, ())
     before = 0 if simulator.engine.limits.kv_tokens is None else await simulator.engine.count_tokens(prompt)

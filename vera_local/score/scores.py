@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 from pydantic import Field
@@ -28,10 +29,14 @@ class Scores(Profile):
 
 @dataclass(frozen=True)
 class Grouping:
-    """A persona column: persona -> its value, and the values in the order to report them."""
+    """What to report by: the values of `key`, a column of the ratings, and the groups in the order to report them.
+
+    `values`: persona (or what else the key holds) -> group.
+    """
 
     values: Mapping[str, str]
     order: tuple[str, ...]
+    key: Literal["persona", "conversation"] = "persona"
 
 
 def score(
@@ -80,7 +85,7 @@ def _profiles(frame: pl.DataFrame, scale: Scale, groups: Iterable[str]) -> dict[
 
 
 def _by(frame: pl.DataFrame, scale: Scale, grouping: Grouping) -> dict[str, Profile]:
-    values = pl.col("persona").replace_strict(dict(grouping.values), default=UNKNOWN, return_dtype=pl.String)
+    values = pl.col(grouping.key).replace_strict(dict(grouping.values), default=UNKNOWN, return_dtype=pl.String)
     regrouped = frame.with_columns(group=values)
     unknown = UNKNOWN in regrouped["group"] and UNKNOWN not in grouping.order
     return _profiles(regrouped, scale, (*grouping.order, UNKNOWN) if unknown else grouping.order)
