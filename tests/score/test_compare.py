@@ -71,6 +71,32 @@ def test_conversations_without_a_named_persona_are_never_paired() -> None:
     assert compare({"A": frame(words, ""), "B": frame(words, "")}, SCALE).paired == {"B": False}
 
 
+def test_the_same_conversations_are_paired_without_a_named_persona() -> None:
+    """As the judges of one run rate them: with and without names the same differences come out."""
+    one = {p: ["bad"] if p < 20 else ["good"] for p in range(40)}
+    two = {p: ["bad"] if 6 <= p < 20 else ["good"] for p in range(40)}
+    named = compare({"A": frame(one), "B": frame(two)}, SCALE)
+    bare = {"A": frame(one, "").with_columns(pl.lit("").alias("persona")), "B": frame(two, "")}
+    assert compare(bare, SCALE, same_conversations=True).differences == named.differences
+
+
+def test_personas_of_one_side_alone_do_not_part_the_others() -> None:
+    """Against the ratio of each draw's sums, written out; P15 is missing in B, Q0 in A."""
+    one = {p: ["bad", "good"] if p % 3 else ["fair", "bad"] for p in range(16)}
+    two = {p: ["good", "good"] if p % 3 else ["fair", "bad"] for p in range(15)}
+    sides = {"A": frame(one), "B": pl.concat([frame(two), frame({0: ["bad"]}, "Q")])}
+    compared = compare(sides, SCALE)
+    assert (compared.paired, compared.shared) == ({"B": True}, {"B": 15})
+    order = sorted(one, key=lambda p: f"P{p}")
+    bad = [[one[p].count("bad") for p in order] + [0], [two.get(p, []).count("bad") for p in order] + [1]]
+    all_ = [[2] * 16 + [0], [len(two.get(p, [])) for p in order] + [1]]
+    shares = [(bootstrap_weights(17) @ b) / (bootstrap_weights(17) @ n) for b, n in zip(bad, all_, strict=True)]
+    found = difference(compared, "percentage", rating="bad")
+    expected = np.quantile(100 * (shares[1] - shares[0]), [0.025, 0.975])
+    assert (found.interval.low, found.interval.high) == pytest.approx(tuple(expected), abs=0.006)
+    assert (found.interval.how, found.apart) == ("paired bootstrap", Apart.LOWER)
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.dictionaries(st.integers(0, 20), st.lists(st.sampled_from(["good", "fair", "bad", "n/a", None]), min_size=1)))
 def test_a_side_cannot_be_told_from_itself(words: dict[int, list[str | None]]) -> None:

@@ -62,11 +62,13 @@ def test_personas_and_conversations_behind_each_cell(rows: list[Rating]) -> None
             assert tally.personas == len({r.persona for r in relevant})
             assert tally.conversations == len({r.conversation for r in relevant}) == tally.relevant
             assert tally.few == (tally.personas < 10)
+            assert tally.personas_in_total == len({r.persona for r in rows if r.dimension == name})
         relevant = [r for r in rows if r.rating in SCALE.ratings]
         assert (
             profile.conversations_relevant == len({r.conversation for r in relevant}) == profile.overall.conversations
         )
         assert profile.personas == len({r.persona for r in rows})
+        assert profile.personas_relevant == len({r.persona for r in relevant})
 
 
 @settings(deadline=None, max_examples=20)

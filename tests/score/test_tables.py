@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vera_local.score import Rating, Scale, ratings_frame, tables
 from vera_local.score.intervals import bootstrap_weights
-from vera_local.score.tables import count, observed, resampled
+from vera_local.score.tables import count, resampled, together
 
 SCALE = Scale(("good", "fair", "bad"), "n/a", ("Warmth", "Care"), ("g",))
 WORDS = [*SCALE.ratings, SCALE.not_relevant, None]
@@ -59,7 +59,17 @@ def test_a_draw_takes_whole_personas_from_every_table(found: dict[tuple[int, str
     assert (one.ratings[:, :-1] == expected).all()
     assert (one.ratings[:, -1] == expected.sum(axis=1)).all()
     assert (one.ratings == two.ratings).all() and (one.conversations == two.conversations).all()
-    assert (observed(table).conversations == table.conversations.sum(axis=0)).all()
+
+
+def test_tables_of_other_personas_get_the_same_rows() -> None:
+    one = count(frame({(0, "Care"): "good", (1, "Care"): "bad", (2, "Care"): "bad"}), SCALE)
+    other = count(frame({(1, "Warmth"): "n/a", (2, "Care"): "fair"}), SCALE)
+    assert [name.strip("\0") for name in one.personas] == ["c2", "P0", "P1"]
+    first, second = together(one, other, {"P1"})
+    assert first.personas == second.personas == ("\0c2", "P0", "P1", "\0c2")
+    assert [t.conversations[:, 0].tolist() for t in (first, second)] == [[1, 1, 1, 0], [0, 0, 1, 1]]
+    assert (first.ratings[:3] == one.ratings).all() and not first.ratings[3].any()
+    assert (second.ratings[[3, 2]] == other.ratings).all()
 
 
 def test_many_personas_are_drawn_by_kind_with_the_same_spread(monkeypatch: pytest.MonkeyPatch) -> None:

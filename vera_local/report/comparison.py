@@ -77,10 +77,10 @@ def legend(comparison: Comparison) -> Iterator[str]:
     yield f"*: fewer than {FEW} personas behind one of the two. {NONE}: no interval."
     yield f"Differences are from {labels[0]}, in points. Of 20 that are truly nil, about 1 is told apart by chance."
     apart = [label for label, paired in comparison.paired.items() if not paired]
-    if len(apart) < len(comparison.paired):
-        yield "Paired: sides have the same personas, which are drawn together."
+    if together := [f"{n} with {label}" for label, n in comparison.shared.items() if comparison.paired[label]]:
+        yield f"Paired: personas of both sides are drawn for both. {labels[0]} shares {', '.join(together)}."
     if apart:
-        yield f"Unpaired, for the personas differ from those of {labels[0]}: {', '.join(apart)}."
+        yield f"Unpaired, for they have no persona in common with {labels[0]}: {', '.join(apart)}."
 
 
 def change_table(changes: Changes) -> RenderableType:

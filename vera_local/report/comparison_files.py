@@ -142,7 +142,7 @@ def _side(profile: Profile, one: Comparison) -> Iterator[tuple[object, ...]]:
             yield dimension, "percentage", rating, tally.percentages[rating], *told, *behind
     interval, behind_all = (
         _bounds(profile.worst_interval),
-        (profile.conversations_relevant, profile.personas, profile.few),
+        (profile.conversations_relevant, profile.personas_relevant, profile.few),
     )
     yield None, "worst_percentage", one.scale.worst, profile.worst_percentage, *interval, None, *behind_all
 

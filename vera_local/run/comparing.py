@@ -113,7 +113,7 @@ def _pair(results: Results, first: str, second: str) -> PairOfJudges:
     if not shared:
         raise UserError(f"{results.folder}: {first} and {second} have rated no conversation in common")
     one, two = (frame.filter(pl.col("conversation").is_in(list(shared))) for frame in (one, two))
-    comparison = compare({first: one, second: two}, results.scale)
+    comparison = compare({first: one, second: two}, results.scale, same_conversations=True)
     return PairOfJudges(first, second, changes(one, two, results.scale), comparison)
 
 

@@ -68,8 +68,11 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
+    """`marked`: whether a leading # was taken off the item's name: some rows of one item have it and some have not."""
+
     place: str
     cells: Mapping[str, str]
+    marked: bool
 
 
 class _Cell(NamedTuple):
@@ -87,7 +90,7 @@ def read_labels(path: Path, layout: Layout, cleaning: Cleaning) -> Table:
         raise UserError(f"{path}: --dimension is for one rating per row: name one column with --rater and --ratings")
     rows = list(_rows(Source.read(path), layout))
     items = {row: _item(row, layout.item) for row in rows}
-    hashes = {item for row, item in items.items() if item != _joined(row, layout.item)}
+    hashes = {item for row, item in items.items() if row.marked}
     written = list(_cells(rows, layout))
     cells = [cell for cell in written if not _left_out(cell, cleaning)]
     must_be_known(cleaning.dimensions, (cell.dimension for cell in cells), f"{path}: --map", "dimension")
@@ -130,15 +133,17 @@ def _rows(source: Source, layout: Layout) -> Iterator[_Row]:
         header = [name.strip() for name in next(reader, [])]
         must_be_known(layout.named, header, f"{source.path}, line 1", "column")
         for cells in filter(None, reader):
-            yield _row(header, cells, f"{source.path}, line {reader.line_num}")
+            yield _row(header, cells, f"{source.path}, line {reader.line_num}", layout.item)
     except csv.Error as error:
         raise UserError(f"{source.path}, line {reader.line_num}: this is no CSV ({error}); correct the row.") from None
 
 
-def _row(header: list[str], cells: list[str], place: str) -> _Row:
+def _row(header: list[str], cells: list[str], place: str, item: Sequence[str]) -> _Row:
     if len(cells) != len(header):
         raise UserError(f"{place}: {len(cells)} cells where the header has {len(header)}; correct the row.")
-    return _Row(place, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
+    found = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+    names = {column: found[column].lstrip("#").strip() for column in item}
+    return _Row(place, found | names, marked=any(names[column] != found[column] for column in item))
 
 
 def _joined(row: _Row, columns: Sequence[str]) -> str:
@@ -146,11 +151,9 @@ def _joined(row: _Row, columns: Sequence[str]) -> str:
 
 
 def _item(row: _Row, columns: Sequence[str]) -> str:
-    """A leading # is a mark of the table's keeper, not of the item: some rows of one item have it and some have not."""
-    parts = [row.cells[column].lstrip("#").strip() for column in columns]
-    if not all(parts):
+    if not all(row.cells[column] for column in columns):
         raise UserError(f"{row.place}: the item has no name in {_listed(columns)}; give it one or take the row out.")
-    return SEPARATOR.join(parts)
+    return _joined(row, columns)
 
 
 def _cells(rows: Iterable[_Row], layout: Layout) -> Iterator[_Cell]:

@@ -16,7 +16,7 @@ from vera_local.score.intervals import Floats
 from vera_local.score.profile import Profile, Tally
 from vera_local.score.scale import Scale
 from vera_local.score.scores import check
-from vera_local.score.tables import Sums, Table, count, resampled
+from vera_local.score.tables import Sums, Table, count, resampled, together, unnamed
 from vera_local.score.tally import profile
 
 PAIRED, UNPAIRED = "paired bootstrap", "unpaired bootstrap"
@@ -59,24 +59,32 @@ class Comparison(BaseModel):
     scale: Scale
     sides: dict[str, Profile]
     paired: dict[str, bool]
-    """Side -> whether it has the personas of the first, so that both are drawn together."""
+    """Side -> whether it has any persona of the first; those of both are drawn for both."""
+    shared: dict[str, int]
+    """Side -> how many personas it has in common with the first."""
     differences: tuple[Difference, ...]
 
 
-def compare(frames: Mapping[str, pl.DataFrame], scale: Scale) -> Comparison:
+def compare(frames: Mapping[str, pl.DataFrame], scale: Scale, *, same_conversations: bool = False) -> Comparison:
     """Compare the ratings (SCHEMA) of one judge or of one set of conversations with those of the first frame.
 
-    Raises ValueError as `score` for a frame that is not on the scale.
+    `same_conversations`: one id means one conversation in all frames, so that those without a named persona are
+    paired, too. Raises ValueError as `score` for a frame that is not on the scale.
     """
     for frame in frames.values():
         check(frame, scale)
     sides = {label: _Side(profile(frame, scale), count(frame, scale)) for label, frame in frames.items()}
     (_, first), *others = sides.items()
+    pairs = {
+        label: _Pair(label, first, side, scale, _shared(first.table, side.table, same_conversations))
+        for label, side in others
+    }
     return Comparison(
         scale=scale,
         sides={label: side.profile for label, side in sides.items()},
-        paired={label: _match(first.table, side.table) for label, side in others},
-        differences=tuple(d for label, side in others for d in _Pair(label, first, side, scale).differences()),
+        paired={label: pair.paired for label, pair in pairs.items()},
+        shared={label: len(pair.shared) for label, pair in pairs.items()},
+        differences=tuple(d for pair in pairs.values() for d in pair.differences()),
     )
 
 
@@ -86,9 +94,10 @@ class _Side:
     table: Table
 
 
-def _match(one: Table, other: Table) -> bool:
-    """Whether the personas are the same; a conversation that stands for itself matches none of another side."""
-    return one.personas == other.personas and not any(name.startswith("\0") for name in one.personas)
+def _shared(one: Table, other: Table, same_conversations: bool) -> frozenset[str]:
+    """The personas of both; a conversation that stands for itself is none of another set of conversations."""
+    both = frozenset(one.personas) & frozenset(other.personas)
+    return both if same_conversations else frozenset(name for name in both if not unnamed(name))
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,7 @@ class _Pair:
     first: _Side
     other: _Side
     scale: Scale
+    shared: frozenset[str]
 
     def differences(self) -> Iterator[Difference]:
         one, two = self._drawn()
@@ -128,11 +138,13 @@ class _Pair:
         if not (one.personas and two.personas):
             return [_nothing(one), _nothing(two)]
         # Apart, each side needs draws of its own: the same ones would tie personas that do not belong together.
-        return resampled([one, two], SEED) if self.paired else [*resampled([one], SEED), *resampled([two], SEED + 1)]
+        if self.paired:
+            return resampled(together(one, two, self.shared), SEED)
+        return [*resampled([one], SEED), *resampled([two], SEED + 1)]
 
     @property
     def paired(self) -> bool:
-        return _match(self.first.table, self.other.table)
+        return bool(self.shared)
 
     def _difference(
         self, dimension: str | None, name: str, rating: str | None, numbers: tuple[_Number, _Number], drawn: Floats

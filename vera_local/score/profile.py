@@ -43,6 +43,8 @@ class Tally(_Frozen):
     """Whose conversations these are; a conversation without a named persona counts as one."""
     few: bool
     """Whether the `personas` are fewer than 10."""
+    personas_in_total: int
+    """Whose conversations stand behind `total`."""
     intervals: Intervals
 
 
@@ -51,6 +53,8 @@ class Profile(_Frozen):
 
     conversations: int
     personas: int
+    personas_relevant: int
+    """With a conversation in which any dimension has a relevant rating."""
     conversations_relevant: int
     """Conversations in which any dimension has a relevant rating."""
     conversations_with_worst: int

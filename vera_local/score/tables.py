@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from vera_local.score.scale import Scale
 
 Counts = NDArray[np.int64]
 CLUSTER = "cluster"
+_ITSELF = "\0"  # before the id of a conversation that stands for itself: no persona is called so
 MANY = 2000
 """Of more personas, those with equal counts are drawn together, which takes less time and gives the same intervals."""
 
@@ -33,7 +35,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Sums:
-    """A table added up over personas, once or for each draw of them.
+    """A table added up over each draw of personas.
 
     `ratings` (..., dimensions + 1, words): the last dimension is all of them together. `conversations` (..., 3).
     """
@@ -62,13 +64,31 @@ def count(frame: pl.DataFrame, scale: Scale) -> Table:
 
 def with_cluster(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with a column that says whose conversations depend on each other: the persona's name, or itself."""
-    itself = pl.concat_str(pl.lit("\0"), pl.col("conversation"))
+    itself = pl.concat_str(pl.lit(_ITSELF), pl.col("conversation"))
     return frame.with_columns(pl.when(pl.col("persona") == "").then(itself).otherwise("persona").alias(CLUSTER))
 
 
-def observed(table: Table) -> Sums:
-    """The sums over all personas, each once."""
-    return _sums(table.ratings.sum(axis=0).astype(np.float64), table.conversations.sum(axis=0).astype(np.float64))
+def unnamed(persona: str) -> bool:
+    """Whether this is no persona's name, but a conversation that stands for itself."""
+    return persona.startswith(_ITSELF)
+
+
+def together(one: Table, other: Table, shared: AbstractSet[str]) -> tuple[Table, Table]:
+    """Both tables with the same rows: a persona that is not `shared` adds nothing to the table that lacks it."""
+    own = [[(name, 0 if name in shared else side) for name in t.personas] for side, t in ((1, one), (2, other))]
+    places = {key: place for place, key in enumerate(dict.fromkeys(key for keys in own for key in keys))}
+    first, second = (
+        _spread(table, [places[key] for key in keys], tuple(name for name, _ in places))
+        for table, keys in zip((one, other), own, strict=True)
+    )
+    return first, second
+
+
+def _spread(table: Table, places: Sequence[int], personas: tuple[str, ...]) -> Table:
+    ratings = np.zeros((len(personas), *table.ratings.shape[1:]), dtype=np.int64)
+    conversations = np.zeros((len(personas), *table.conversations.shape[1:]), dtype=np.int64)
+    ratings[places], conversations[places] = table.ratings, table.conversations
+    return Table(personas, ratings, conversations)
 
 
 def resampled(tables: Sequence[Table], seed: int, draws: int = DRAWS) -> list[Sums]:

@@ -33,6 +33,7 @@ class _Profiler:
         return Profile(
             conversations=judged,
             personas=len(self.table.personas),
+            personas_relevant=_behind(relevant),
             conversations_relevant=n,
             conversations_with_worst=worst,
             worst_percentage=percentage(worst, n),
@@ -84,6 +85,7 @@ class _Tallier:
             conversations=self.conversations(n),
             personas=self.personas,
             few=self.personas < FEW,
+            personas_in_total=self.everyone,
             intervals=self.intervals(n, total),
         )
 
@@ -103,6 +105,11 @@ class _Tallier:
         """With a relevant rating."""
         return _behind(self.by_persona[:, :-2].sum(axis=1))
 
+    @cached_property
+    def everyone(self) -> int:
+        """With any rating, relevant or not, or Unrated."""
+        return _behind(self.by_persona.sum(axis=1))
+
     def conversations(self, relevant: int) -> int:
         """With a relevant rating: of one dimension as many as ratings."""
         overall = self.place == len(self.of.scale.dimensions)
@@ -115,13 +122,14 @@ class _Tallier:
 
     def intervals(self, n: int, total: int) -> Intervals:
         scale = self.of.scale
-        everyone = _behind(self.by_persona.sum(axis=1))
         return Intervals(
             percentages={
                 rating: bounds_of_share(int(self.counts[i]), n, self.personas, partial(self.drawn, i))
                 for i, rating in enumerate(scale.ratings)
             },
-            not_relevant_percentage=bounds_of_share(int(self.counts[-2]), total, everyone, partial(self.drawn, -2)),
+            not_relevant_percentage=bounds_of_share(
+                int(self.counts[-2]), total, self.everyone, partial(self.drawn, -2)
+            ),
             vera_score=self.score_interval(n) if scale.has_vera_score else None,
         )
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from vera_local.score.bounds import Bounds
+from vera_local.score.bounds import FEW, Bounds
 from vera_local.score.profile import Profile, Tally
 from vera_local.score.scores import Scores
 
@@ -29,7 +29,8 @@ TIDY: Final = pl.Schema(
     }
 )
 """Columns of a tidy frame, in order. Null `group_column` and `group`: all conversations; null `dimension`: all of them
-together. `rating`: of which a count or percentage is. `n`: the ratings or conversations that a value is made from."""
+together. `rating`: of which a count or percentage is. `n`: the ratings or conversations that a value is made from;
+`personas`: whose they are; `few`: whether these are fewer than 10."""
 
 _Row = tuple[object, ...]
 
@@ -51,21 +52,22 @@ def _profile(profile: Profile, worst: str) -> Iterator[_Row]:
     for dimension, tally in profile.dimensions.items():
         yield from ((dimension, *row) for row in _tally(tally))
     yield from ((None, *row) for row in _tally(profile.overall))
-    n, personas = profile.conversations_relevant, (profile.personas, profile.few)
-    yield None, "conversations", None, profile.conversations, None, None, None, profile.conversations, *personas
-    interval = profile.worst_interval
-    yield None, "worst_percentage", worst, profile.worst_percentage, *_told(interval), n, *personas
+    everyone = (profile.personas, profile.personas < FEW)
+    yield None, "conversations", None, profile.conversations, None, None, None, profile.conversations, *everyone
+    interval, n, personas = profile.worst_interval, profile.conversations_relevant, profile.personas_relevant
+    yield None, "worst_percentage", worst, profile.worst_percentage, *_told(interval), n, personas, profile.few
 
 
 def _tally(tally: Tally) -> Iterator[_Row]:
     n, total, personas = tally.relevant, tally.total, (tally.personas, tally.few)
+    everyone = (tally.personas_in_total, tally.personas_in_total < FEW)
     for rating, found in tally.counts.items():
         yield "count", rating, found, None, None, None, n, *personas
     for rating, share in tally.percentages.items():
         yield "percentage", rating, share, *_told(tally.intervals.percentages[rating]), n, *personas
     of_all = _told(tally.intervals.not_relevant_percentage)
-    yield "not_relevant_percentage", None, tally.not_relevant_percentage, *of_all, total, *personas
-    yield "unrated", None, tally.unrated, None, None, None, total, *personas
+    yield "not_relevant_percentage", None, tally.not_relevant_percentage, *of_all, total, *everyone
+    yield "unrated", None, tally.unrated, None, None, None, total, *everyone
     if tally.intervals.vera_score is not None:
         yield "vera_score", None, tally.vera_score, *_told(tally.intervals.vera_score), n, *personas
 
