@@ -32,7 +32,7 @@ from vera_local.score.agreement import (
     estimate_mean,
     tally,
 )
-from vera_local.score.intervals import Interval, Undefined, bootstrap_weights, percentile_interval
+from vera_local.score.intervals import Interval, Undefined, bootstrap_weights, percentile_interval, wilson
 
 ALL = (
     PERCENT, KAPPA, KAPPA_LINEAR, KAPPA_QUADRATIC, FLEISS, ALPHA, ALPHA_ORDINAL, AC1, AC2_LINEAR, AC2_QUADRATIC,
@@ -315,6 +315,15 @@ def test_the_bootstrap_is_the_coefficient_of_drawn_items() -> None:
         expected = percentile_interval(np.array(slow))
         assert isinstance(fast.interval, Interval) and isinstance(expected, Interval)
         assert (fast.interval.low, fast.interval.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_perfect_agreement_is_no_proof_of_perfect_agreement_elsewhere() -> None:
+    """All draws agree: the share of items has Wilson's interval, and a coefficient none."""
+    codes = np.repeat([[0, 0], [1, 1]], 10, axis=0)
+    assert estimate(PERCENT, Units.alone(codes), 2).interval == wilson(20, 20)
+    for statistic in (KAPPA, ALPHA):
+        found = estimate(statistic, Units.alone(codes), 2)
+        assert (found.value, found.interval) == (1.0, Undefined("all draws give the same number"))
 
 
 def test_the_mean_of_several_raters() -> None:

@@ -62,6 +62,15 @@ def test_cases_of_one_item_are_drawn_together() -> None:
     assert clustered[0].interval == Interval(0, 1, 0.95)
 
 
+def test_a_rate_that_never_fails_in_items_of_several_cases() -> None:
+    codes = np.repeat([[0, 0], [1, 1]], 15, axis=0)
+    found = list(rates(confusion(codes, 2), np.arange(30) // 5, ("no", "yes"), Sampling()))
+    assert found[0][:4] == ("no", SENSITIVITY, 15, 1.0)
+    assert found[0].interval == wilson(3, 3)
+    alone = list(rates(confusion(codes, 2), np.zeros(30, np.intp), ("no", "yes"), Sampling()))
+    assert alone[0].interval == Undefined("an interval needs two items or more")
+
+
 def test_a_word_that_the_reference_never_gives_has_no_sensitivity() -> None:
     codes = np.array([[0, 0], [0, 1], [M, 2]])
     found = list(rates(confusion(codes, 3), np.arange(3), ("a", "b", "c"), Sampling()))

@@ -13,19 +13,24 @@ from vera_local.score.intervals import (
     Interval,
     Undefined,
     bootstrap_weights,
-    cluster_bootstrap,
     cluster_sums,
     percentile_interval,
     resampled_sums,
+    share_interval,
     wilson,
 )
 
 
-def share(sums: Floats) -> Floats:
-    """Successes of cases; columns: successes, cases."""
+def shares(counts: Floats, seed: int = 0) -> Floats:
+    """Of each draw; `counts` (clusters, 2): successes, cases."""
+    sums = resampled_sums(counts, seed=seed)
     with np.errstate(invalid="ignore"):
         values: Floats = sums[:, 0] / sums[:, 1]
     return values
+
+
+def bootstrap(counts: Floats, seed: int = 0) -> Interval | Undefined:
+    return percentile_interval(shares(counts, seed))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,9 @@ def test_sums_are_those_of_the_weights_in_any_blocks(monkeypatch: pytest.MonkeyP
     counts = np.arange(24.0).reshape(4, 3, 2)
     expected = np.einsum("dc,cij->dij", bootstrap_weights(4, 90, seed=1), counts)
     assert (resampled_sums(counts, 90, seed=1) == expected).all()
+    assert (resampled_sums(counts, 90, seed=1) == expected).all()  # from what was kept
+    monkeypatch.setattr(intervals, "_KEPT", 0)
+    assert (resampled_sums(counts, 90, seed=1) == expected).all()
     monkeypatch.setattr(intervals, "_BLOCK", 4 * 13)
     assert resampled_sums(counts, 90, seed=1).shape == (90, 3, 2)
     assert (bootstrap_weights(4, 90, seed=1).sum(axis=1) == 4).all()
@@ -75,12 +83,12 @@ def test_sums_are_those_of_the_weights_in_any_blocks(monkeypatch: pytest.MonkeyP
 
 def test_the_interval_of_a_mean_is_near_its_normal_one() -> None:
     cases = np.column_stack([np.repeat([1, 0], [60, 140]), np.ones(200)])
-    found = cluster_bootstrap(cases, share)
+    found = bootstrap(cases)
     assert isinstance(found, Interval)
     half = 1.96 * (0.3 * 0.7 / 200) ** 0.5
     assert (found.low, found.high) == pytest.approx((0.3 - half, 0.3 + half), abs=0.01)
-    assert found == cluster_bootstrap(cases, share)
-    assert found != cluster_bootstrap(cases, share, seed=1)
+    assert found == bootstrap(cases)
+    assert found != bootstrap(cases, seed=1)
 
 
 def test_clusters_widen_it() -> None:
@@ -89,17 +97,25 @@ def test_clusters_widen_it() -> None:
     cases = np.column_stack([successes, np.ones(200)])
     clustered = cluster_sums(cases, np.arange(200) // 10, 20)
     assert clustered.sum(axis=0).tolist() == [60, 200]
-    narrow, wide = cluster_bootstrap(cases, share), cluster_bootstrap(clustered, share)
+    narrow, wide = bootstrap(cases), bootstrap(clustered)
     assert isinstance(narrow, Interval) and isinstance(wide, Interval)
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
 
 
 def test_what_cannot_be_drawn() -> None:
-    assert cluster_bootstrap(np.ones((1, 2)), share) == Undefined("an interval needs two clusters or more")
     rare = np.zeros((10, 2))
     rare[0] = 1  # a third of all draws is without a case
-    found = cluster_bootstrap(rare, share)
+    found = bootstrap(rare)
     assert isinstance(found, Undefined) and "of 2000 draws" in found.reason
+
+
+def test_a_share_that_is_the_same_in_all_draws_has_wilsons_interval_over_clusters() -> None:
+    always = np.full((12, 2), 5.0)
+    assert share_interval(shares(always), 1.0, 12) == wilson(12, 12)
+    never = always * [0, 1]
+    assert share_interval(shares(never), 0.0, 12) == wilson(0, 12)
+    mixed = np.column_stack([np.arange(12.0), np.full(12, 12.0)])
+    assert share_interval(shares(mixed), 5.5 / 12, 12) == bootstrap(mixed)
 
 
 def test_a_few_undefined_draws_are_left_out_and_counted() -> None:

@@ -32,6 +32,8 @@ from vera_local.score.intervals import (
     cluster_sums,
     percentile_interval,
     resampled_sums,
+    share_interval,
+    without_width,
 )
 
 Codes = NDArray[np.int_]
@@ -130,14 +132,18 @@ def estimate_mean(
     value = float(_coefficients(statistic, sums.sum(axis=0)).mean())
     if np.isnan(value):
         return Estimate(n, *[Undefined("only one category was used in each dimension")] * 2)
-    return Estimate(n, value, _interval(statistic, sums, sampling or Sampling()))
+    return Estimate(n, value, _interval(statistic, value, sums, sampling or Sampling()))
 
 
-def _interval(statistic: Statistic, sums: Floats, sampling: Sampling) -> Interval | Undefined:
+def _interval(statistic: Statistic, value: float, sums: Floats, sampling: Sampling) -> Interval | Undefined:
+    """Of percent agreement there is one too where all draws agree: a share of items, each of which counts once."""
     if len(sums) < 2:
         return Undefined("an interval needs two items or more")
-    drawn = resampled_sums(sums, sampling.draws, sampling.seed)
-    return percentile_interval(_coefficients(statistic, drawn).mean(axis=-1), sampling.level)
+    drawn = _coefficients(statistic, resampled_sums(sums, sampling.draws, sampling.seed)).mean(axis=-1)
+    if statistic is PERCENT:
+        return share_interval(drawn, value, len(sums), sampling.level)
+    found = percentile_interval(drawn, sampling.level)
+    return Undefined("all draws give the same number") if without_width(found) else found
 
 
 def _sums(added: Floats, cluster: Places, stratum: Places) -> Floats:

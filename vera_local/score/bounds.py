@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict
 
 from vera_local.score.formulas import vera_score
-from vera_local.score.intervals import Floats, Interval, percentile_interval, wilson
+from vera_local.score.intervals import Floats, Interval, percentile_interval, wilson, without_width
 
 FEW: Final = 10
 """A number with fewer personas behind it is marked."""
@@ -25,7 +25,6 @@ SEED: Final = 0
 BOOTSTRAP, WILSON, OVER_PERSONAS = "bootstrap", "Wilson", "Wilson over personas"
 FROM_BOTH = "from both intervals"
 NO_CASES, ONE_PERSONA = "undefined: no data", "undefined: one persona"
-_SAME = 1e-9  # floating-point dust of equal sums
 
 
 class Bounds(BaseModel):
@@ -86,7 +85,7 @@ def _bootstrap(drawn: Floats) -> Bounds | None:
     found = percentile_interval(drawn)
     if not isinstance(found, Interval):
         return undefined(f"undefined: {found.reason}")
-    return None if found.high - found.low < _SAME else _bounds(found.low, found.high, BOOTSTRAP)
+    return None if without_width(found) else _bounds(found.low, found.high, BOOTSTRAP)
 
 
 def _wilson(count: float, of: float, how: str) -> Bounds:

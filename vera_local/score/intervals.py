@@ -6,7 +6,7 @@ says how often draw d took each cluster, so `weights @ counts` are the sums of e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -22,6 +22,8 @@ LEVEL: Final = 0.95
 MOST_LEFT_OUT: Final = 0.05
 """A bootstrap interval stands while the statistic is defined in all but this share of the draws."""
 _BLOCK = 4_000_000  # weights held at once, as 8-byte numbers
+_KEPT = 32_000_000  # weights kept from one statistic of the same clusters to the next, as 2-byte numbers
+_SAME = 1e-9  # floating-point dust of equal sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +64,11 @@ def wilson(successes: float, n: float, level: float = LEVEL) -> Interval | Undef
     )
 
 
-def cluster_bootstrap(
-    counts: NDArray[Any],
-    statistic: Callable[[Floats], Floats],
-    draws: int = DRAWS,
-    seed: int = 0,
-    level: float = LEVEL,
-) -> Interval | Undefined:
-    """The percentile interval of a statistic of summed counts, from clusters drawn with replacement.
-
-    `counts` (clusters, ...): what each cluster adds to the sums. `statistic`: sums (draws, ...) -> values (draws,),
-    nan where a draw does not define it. The same seed and number of clusters give the same draws.
-    """
-    if len(counts) < 2:
-        return Undefined("an interval needs two clusters or more")
-    return percentile_interval(statistic(resampled_sums(counts, draws, seed)), level)
-
-
 def resampled_sums(counts: NDArray[Any], draws: int = DRAWS, seed: int = 0) -> Floats:
-    """Sums of `counts` (clusters, ...) over the clusters of each draw: (draws, ...)."""
+    """Sums of `counts` (clusters, ...) over the clusters of each draw, with replacement: (draws, ...).
+
+    The same seed and number of clusters give the same draws.
+    """
     flat = np.asarray(counts, dtype=np.float64).reshape(len(counts), -1)
     sums = [weights @ flat for weights in _blocks(len(counts), draws, seed)]
     result: Floats = np.concatenate(sums).reshape(draws, *counts.shape[1:])
@@ -102,6 +90,18 @@ def percentile_interval(values: Floats, level: float = LEVEL) -> Interval | Unde
     return Interval(float(low), float(high), level, left_out)
 
 
+def without_width(interval: Interval | Undefined) -> bool:
+    """Whether all draws gave the same number: that is no proof that others of the same kind would."""
+    return isinstance(interval, Interval) and interval.high - interval.low < _SAME
+
+
+def share_interval(drawn: Floats, share: float, clusters: int, level: float = LEVEL) -> Interval | Undefined:
+    """The interval of a share (0 to 1) from that of each draw; where these are all the same, Wilson's as if each of
+    the `clusters` were one case, which is wide rather than narrow."""
+    found = percentile_interval(drawn, level)
+    return wilson(min(share, 1.0) * clusters, clusters, level) if without_width(found) else found
+
+
 def cluster_sums(values: NDArray[Any], clusters: NDArray[np.intp], n_clusters: int) -> Floats:
     """Rows of `values` (rows, ...) added up by cluster: (n_clusters, ...). `clusters` (rows,): 0 to n_clusters - 1."""
     sums = np.zeros((n_clusters, *values.shape[1:]))
@@ -111,25 +111,24 @@ def cluster_sums(values: NDArray[Any], clusters: NDArray[np.intp], n_clusters: i
 
 def _blocks(clusters: int, draws: int, seed: int) -> Iterable[Floats]:
     """The weights, some draws at a time: those of many clusters do not fit into memory together."""
-    if clusters * draws <= _BLOCK:
-        return [_few(clusters, draws, seed)]
-    return _many(clusters, draws, seed)
+    # A cluster is taken as often as there are clusters, at most.
+    keep = clusters * draws <= _KEPT and clusters <= np.iinfo(np.uint16).max
+    blocks = _kept(clusters, draws, seed) if keep else _drawn(clusters, draws, seed)
+    return (block.astype(np.float64) for block in blocks)
 
 
-@lru_cache(maxsize=2)
-def _few(clusters: int, draws: int, seed: int) -> Floats:
-    """Kept, for many statistics of the same clusters are asked for in a row."""
-    weights = _taken(np.random.default_rng(seed), clusters, draws)
-    weights.flags.writeable = False
-    return weights
+@lru_cache(maxsize=3)
+def _kept(clusters: int, draws: int, seed: int) -> Sequence[NDArray[np.uint16]]:
+    """For many statistics of the same clusters are asked for in a row."""
+    return [block.astype(np.uint16) for block in _drawn(clusters, draws, seed)]
 
 
-def _many(clusters: int, draws: int, seed: int) -> Iterator[Floats]:
+def _drawn(clusters: int, draws: int, seed: int) -> Iterator[NDArray[np.int_]]:
     rng, step = np.random.default_rng(seed), max(1, _BLOCK // clusters)
     for first in range(0, draws, step):
         yield _taken(rng, clusters, min(step, draws - first))
 
 
-def _taken(rng: np.random.Generator, clusters: int, draws: int) -> Floats:
+def _taken(rng: np.random.Generator, clusters: int, draws: int) -> NDArray[np.int_]:
     taken = rng.integers(clusters, size=(draws, clusters)) + clusters * np.arange(draws)[:, None]
-    return np.bincount(taken.ravel(), minlength=draws * clusters).reshape(draws, clusters).astype(np.float64)
+    return np.bincount(taken.ravel(), minlength=draws * clusters).reshape(draws, clusters)

@@ -8,7 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from vera_local.score.agreement import Places, Sampling
-from vera_local.score.intervals import Floats, Interval, Undefined, cluster_bootstrap, cluster_sums, wilson
+from vera_local.score.intervals import (
+    Floats,
+    Interval,
+    Undefined,
+    cluster_sums,
+    resampled_sums,
+    share_interval,
+    wilson,
+)
 
 SENSITIVITY = "sensitivity"
 SPECIFICITY = "specificity"
@@ -40,7 +48,8 @@ def rates(confused: Floats, clusters: Places, words: Sequence[str], sampling: Sa
 
 
 def _rate(word: str, name: str, counts: Floats, clusters: Places, sampling: Sampling) -> Rate:
-    """`counts` (units, 2): successes, cases. Wilson's interval where no cluster has two cases, else the bootstrap."""
+    """`counts` (units, 2): successes, cases. Wilson's interval where no cluster has two cases, or as if none had
+    where all draws give the same; else the bootstrap."""
     successes, n = counts.sum(axis=0)
     if n == 0:
         none = "the reference never gives it" if name == SENSITIVITY else "the reference gives nothing else"
@@ -49,11 +58,8 @@ def _rate(word: str, name: str, counts: Floats, clusters: Places, sampling: Samp
     number, place = np.unique(clusters[cases], return_inverse=True)
     if len(number) == cases.sum():
         return Rate(word, name, int(n), successes / n, wilson(successes, n, sampling.level))
-    sums = cluster_sums(counts[cases], place, len(number))
-    interval = cluster_bootstrap(sums, _share, sampling.draws, sampling.seed, sampling.level)
+    if len(number) < 2:
+        return Rate(word, name, int(n), successes / n, Undefined("an interval needs two items or more"))
+    drawn = resampled_sums(cluster_sums(counts[cases], place, len(number)), sampling.draws, sampling.seed)
+    interval = share_interval(drawn[:, 0] / drawn[:, 1], successes / n, len(number), sampling.level)
     return Rate(word, name, int(n), successes / n, interval)
-
-
-def _share(sums: Floats) -> Floats:
-    share: Floats = sums[:, 0] / sums[:, 1]
-    return share
