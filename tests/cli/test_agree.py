@@ -118,7 +118,7 @@ def test_tables_and_files(command: Command, table: Path, capfd: pytest.CaptureFi
     frame = pl.read_parquet(folder / "a.parquet")
     assert frame.equals(pl.read_csv(folder / "a.csv", schema=SCHEMA))
     assert value(frame, "bob", "all", "agreement") == 0.75
-    assert "| bob | all | agreement | 4 | 0.750 |" in (folder / "a.md").read_text(encoding="utf-8")
+    assert "| bob | all | agreement | 4* | 0.750 |" in (folder / "a.md").read_text(encoding="utf-8")
 
 
 def test_the_same_seed_gives_the_same_numbers(command: Command, table: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -148,6 +148,8 @@ def test_words_with_commas_and_renamed_parts(command: Command, table: Path, capf
         ((*USUAL, "--reference", "cy"), "--reference: unknown rater 'cy'"),
         ((*USUAL, "--map", "warmth"), "--map warmth: write it as OLD=NEW"),
         ((*USUAL, "--labels", "more.csv"), "one table of ratings is read"),
+        ((*USUAL, "--scale", "good,bad", "--off-scale", "bad"), "'bad' is named twice; a rating has one place"),
+        (("--item", "id", "--rater", "who", "--ratings", "warmth,warmth"), "--ratings: there are 2 columns 'warmth'"),
         (("--rater", "who"), "--item and --ratings"),
         ((*USUAL, "--csv", "/nowhere/a.csv"), "Cannot write /nowhere/a.csv"),
     ],

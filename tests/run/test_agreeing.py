@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
 from vera_local.bundle import DimensionRating
 from vera_local.conversation import Conversation, Ending, Message, Speaker
@@ -17,8 +19,11 @@ from vera_local.run.importing import import_run
 from vera_local.run.labels_file import Cleaning, Layout
 from vera_local.run.recordings import Found
 from vera_local.run.store import Store
-from vera_local.score.agreement import Sampling
+from vera_local.score import consensus
+from vera_local.score.agreement import MISSING, Codes, Sampling
+from vera_local.score.consensus import majority
 from vera_local.score.intervals import Interval
+from vera_local.score.labels import Labels
 from vera_local.score.raters import CONSTANT, MODE, ONE_OF_THEM, POOLED, WITHIN, Finding, Section
 
 MakePlan = Callable[..., Plan]
@@ -41,6 +46,16 @@ def found(agreed: Agreed, section: Section, subject: str, statistic: str) -> dic
 def value(finding: Finding) -> float:
     assert isinstance(finding.value, float), finding
     return finding.value
+
+
+def constant(reference: Codes, labels: Labels) -> Codes:
+    return consensus.constant(reference, np.tile(np.arange(5), 90), len(labels.words.all) + 1)
+
+
+def by_chatbot(reference: Codes, labels: Labels) -> Codes:
+    assert labels.chatbots is not None
+    cells = 5 * np.repeat(np.unique(labels.chatbots, return_inverse=True)[1], 5) + np.tile(np.arange(5), 90)
+    return consensus.leave_one_out_mode(reference, cells, len(labels.words.all) + 1)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +114,19 @@ def test_the_clinicians_baselines(clinicians: Agreed, baseline: str, expected: f
     assert value(finding) == pytest.approx(expected, abs=2e-3)
     assert finding.n == 449  # one rating has no majority
     assert clinicians.report.unsettled[-1].split == 1
+
+
+@pytest.mark.parametrize(("baseline", "expected"), [(constant, 0.507), (by_chatbot, 0.649)])
+def test_the_clinicians_baselines_with_no_majority_as_a_category(
+    clinicians: Agreed, baseline: Callable[[Codes, Labels], Codes], expected: float
+) -> None:
+    """The other way to count the one unit of three different ratings."""
+    labels, none = clinicians.labels, len(clinicians.labels.words.all)
+    held = majority(labels.codes.reshape(-1, len(labels.raters)), none)
+    reference = np.where(held == MISSING, none, held)
+    assert (reference == none).sum() == 1
+    kappa = cohen_kappa_score(reference, baseline(reference, labels))
+    assert kappa == pytest.approx(expected, abs=5e-4)
 
 
 def test_a_single_clinician_against_an_agreeing_pair(clinicians: Agreed) -> None:
@@ -256,6 +284,15 @@ def test_what_cannot_be_compared(
 def test_numbers_are_put_in_order(table: Callable[[str], Path]) -> None:
     agreed = of_table(table("id,who,x\n1,a,10\n1,b,9\n2,a,-1\n2,b,9\n"))
     assert agreed.labels.words.apart == ("-1", "9", "10")
+
+
+def test_words_that_may_mean_the_same_are_told(table: Callable[[str], Path]) -> None:
+    file = table("id,a,b\n1,Yes,yes\n2,No,Yes\n3,No, No\n")
+    agreed = agree(Asked(file, (), Layout(("id",), ("a", "b")), Cleaning(), sampling=QUICK))
+    assert agreed.notes == ("'yes' and 'Yes' count as two ratings; --map-rating 'yes=Yes' makes them one.",)
+    numbers = table("id,a,b\n1,1,1.0\n2,0,1\n3,0,0\n")
+    (note,) = agree(Asked(numbers, (), Layout(("id",), ("a", "b")), Cleaning(), sampling=QUICK)).notes
+    assert note.startswith("'1.0' and '1' count as two")
 
 
 def test_the_majority_of_some_is_held_against_the_others(table: Callable[[str], Path]) -> None:

@@ -52,6 +52,16 @@ def test_items_of_several_columns_and_what_is_said_of_them(table: Path) -> None:
     assert found.clusters == {"7 / gpt": "7", "7 / llama": "7"}
 
 
+def test_a_leading_mark_is_off_wherever_the_item_is_named(table: Path) -> None:
+    """Some rows of one item have it: what is drawn together, and what is left out, are named without it."""
+    layout = Layout(("id",), ("x",), "who", cluster=("id",))
+    cleaning = Cleaning(without=({"id": "2"},))
+    found = read(table, "id,who,x\n#1,a,Yes\n1,b,No\n#2,b,No\n,,\n", layout, cleaning)
+    assert plain(found) == [("1", "x", "a", "Yes"), ("1", "x", "b", "No")]
+    assert found.clusters == {"1": "1", "2": "2"}
+    assert found.notes == (f"{table}: a leading # was taken off the names of 2 items.",)
+
+
 def test_cleaning(table: Path) -> None:
     text = "﻿who,id,x,y\r\na, #1 ,Safe,n/a\r\nb,1,Unsafe,Safe\r\n\r\nb,2,Safe,Safe\r\n"
     cleaning = Cleaning(frozenset({"n/a"}), {"x": "X"}, {"Safe": "0"}, ({"id": "2", "dimension": "y"},))
@@ -71,6 +81,9 @@ def test_cleaning(table: Path) -> None:
         ("", WIDE, "line 1: unknown column 'id'; known: none"),
         ("id,who,x,y\n1,a,Yes\n", WIDE, "line 2: 3 cells where the header has 4; correct the row."),
         ('id,who,x,y\n1,a,"Yes"s,No\n', WIDE, "line 2: this is no CSV"),
+        ("id;who;x;y\n1;a;Yes;No\n", WIDE, "line 1: the columns are parted by ';'; save the table with commas"),
+        ("id\twho\tx\ty\n1\ta\tYes\tNo\n", WIDE, "line 1: the columns are parted by tabs"),
+        ("id,who,x,y,x\n1,a,Yes,No,No\n", WIDE, "line 1: there are 2 columns 'x'; keep or name one of them."),
         ("id,who,x,y\n1,,Yes,No\n", WIDE, "line 2: column 'who' names no rater"),
         ("id,who,x,y\n#,a,Yes,No\n", WIDE, "line 2: the item has no name in 'id'"),
         ("id,x\n1,Yes\n", Layout((), ("x",)), "--item and --ratings"),

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from vera_local.score import FEW
 from vera_local.score.agreement import Sampling
 from vera_local.score.intervals import Interval, Undefined
 from vera_local.score.labels import Labels
@@ -70,16 +71,27 @@ def agreement_markdown(labels: Labels, sampling: Sampling, report: Report, notes
     frame = agreement_frame(report, labels.words.all).filter(pl.col("section") != CONFUSION)
     sections = frame["section"].unique(maintain_order=True)
     tables = [_section(str(name), frame.filter(pl.col("section") == name), sampling) for name in sections]
-    notes = [how(labels, sampling), *notes]
+    notes = [*how(labels, sampling), *notes]
     return "\n".join([*tables, *_matrices(report, labels), *(f"- {note}" for note in notes), ""])
 
 
-def how(labels: Labels, sampling: Sampling) -> str:
-    """How the intervals were made."""
-    return (
+def how(labels: Labels, sampling: Sampling) -> list[str]:
+    """What was rated, what n is, and how the intervals were made."""
+    ordered, apart = (", ".join(words) for words in (labels.words.ordered, labels.words.apart))
+    scale = f"Ratings in their order: {ordered}" if ordered else f"Ratings, without an order: {apart}"
+    off = f"; off the scale: {apart}" if ordered and apart else ""
+    return [
+        f"{scale}{off}.",
+        f"n: items in a dimension that two raters or more rated. *: fewer than {FEW}.",
         f"Intervals are of {sampling.level:.0%}: bootstrap over {len(set(labels.clusters))} clusters of items, "
-        f"{sampling.draws} draws, seed {sampling.seed}; Wilson's for a share of cases that are each of another cluster."
-    )
+        f"{sampling.draws} draws, seed {sampling.seed}; Wilson's for a share of cases that are each of another "
+        "cluster, or that is the same in all draws (each cluster then counts once).",
+    ]
+
+
+def counted(n: int) -> str:
+    """A count, marked where it is small."""
+    return f"{n}*" if n < FEW else str(n)
 
 
 def _coefficients(report: Report) -> Iterator[dict[str, Any]]:
@@ -141,7 +153,8 @@ def _section(name: str, frame: pl.DataFrame, sampling: Sampling) -> str:
     keys = [key for key in KEYS if frame[key].null_count() < frame.height]
     numbers = ["n"] if name == NO_MAJORITY else ["n", "Value", f"{sampling.level:.0%} interval"]
     head = [*(key.replace("_", " ").capitalize() for key in keys), *numbers]
-    rows = [[*(row[key] or "" for key in keys), *_written(row)[: len(numbers)]] for row in frame.iter_rows(named=True)]
+    written = _count if name == NO_MAJORITY else _written
+    rows = [[*(row[key] or "" for key in keys), *written(row)] for row in frame.iter_rows(named=True)]
     return _titled(name, [head, ["---"] * len(keys) + ["---:"] * len(numbers), *rows])
 
 
@@ -164,12 +177,16 @@ def _titled(title: str, lines: Sequence[Sequence[str]]) -> str:
     return f"### {_escaped(title[0].upper() + title[1:])}\n\n{table}\n"
 
 
+def _count(row: dict[str, Any]) -> list[str]:
+    return [str(row["n"])]
+
+
 def _written(row: dict[str, Any]) -> list[str]:
     if row["value"] is None:
-        return [str(row["n"]), f"undefined: {row['undefined']}", ""]
+        return [counted(row["n"]), f"undefined: {row['undefined']}", ""]
     none = f"undefined: {row['interval_undefined']}"
     interval = none if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}"
-    return [str(row["n"]), f"{row['value']:.3f}", interval]
+    return [counted(row["n"]), f"{row['value']:.3f}", interval]
 
 
 def _escaped(cell: str) -> str:

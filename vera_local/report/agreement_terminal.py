@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from vera_local.report.agreement import how
+from vera_local.report.agreement import counted, how
+from vera_local.report.grid import Grid, Row
 from vera_local.score import agreement as a
 from vera_local.score.agreement import Sampling
-from vera_local.score.intervals import Interval, Undefined
+from vera_local.score.intervals import Undefined
 from vera_local.score.labels import Labels
 from vera_local.score.raters import POOLED, WITHIN, Confused, Finding, Question, Report, Section, pair_name
-from vera_local.score.rates import SENSITIVITY
+from vera_local.score.rates import SENSITIVITY, Rate
 
 SHOWN: Final = 8
 """Raters up to which their pairs are shown as a matrix."""
@@ -43,7 +42,7 @@ def agreement_blocks(
     if question.reference:
         yield from _against(question, report)
         yield from _confusion(labels, question, report)
-    yield Text("\n".join(("", *_unsettled(report), how(labels, sampling), *_reasons(report), *notes)))
+    yield Text("\n".join(("", *_unsettled(report), *how(labels, sampling), *_reasons(report), *notes)))
 
 
 def reference_name(question: Question) -> str:
@@ -79,11 +78,11 @@ def _pairs(question: Question, report: Report) -> Iterator[RenderableType]:
         yield Text("\n".join(_summary(pooled)))
         return
     found = {f.subject: f for f in pooled}
-    table = _table("", raters[1:])
-    for place, first in enumerate(raters[:-1]):
-        row = [found[pair_name(first, second)] for second in raters[place + 1 :]]
-        table.add_row(Text(first), *([""] * place), *(Text(_cell(f)) for f in row))
-    yield table
+    rows = [
+        Row(first, [*([""] * place), *(_two(found[pair_name(first, second)]) for second in raters[place + 1 :])])
+        for place, first in enumerate(raters[:-1])
+    ]
+    yield Grid("", raters[1:], rows)
 
 
 def _summary(pooled: Sequence[Finding]) -> list[str]:
@@ -125,12 +124,10 @@ def _spread(question: Question, cells: Cells, whole: str) -> str:
     return f"Kappa of the {len(values)} raters runs from {min(values):.3f} to {max(values):.3f}."
 
 
-def _by_dimension(cells: Cells, subjects: Sequence[str], dimensions: Sequence[str]) -> Table:
-    table = _table("Rater", dimensions)
-    for subject in subjects:
-        found = [cells.get((subject, dimension, a.KAPPA.name)) for dimension in dimensions]
-        table.add_row(Text(subject), *(Text("" if f is None else _value(f.value)) for f in found))
-    return table
+def _by_dimension(cells: Cells, subjects: Sequence[str], dimensions: Sequence[str]) -> Grid:
+    found = {s: [cells.get((s, dimension, a.KAPPA.name)) for dimension in dimensions] for s in subjects}
+    rows = [Row(s, ["" if f is None else _value(f.value) for f in its]) for s, its in found.items()]
+    return Grid("Rater", dimensions, rows)
 
 
 def _confusion(labels: Labels, question: Question, report: Report) -> Iterator[RenderableType]:
@@ -143,13 +140,16 @@ def _confusion(labels: Labels, question: Question, report: Report) -> Iterator[R
         yield Text(f"The confusion of the other {len(question.judged) - len(shown)} raters is in --csv and --json.")
 
 
-def _matrix(confused: Confused, words: Sequence[str]) -> Table:
-    table = _table("", [*words, "sensitivity", "specificity"])
+def _matrix(confused: Confused, words: Sequence[str]) -> Grid:
+    rows = []
     for place, word in enumerate(words):
-        rates = [rate for rate in confused.rates if rate.word == word]
-        told = [_two(rate.value, rate.interval) for rate in sorted(rates, key=lambda rate: rate.name != SENSITIVITY)]
-        table.add_row(Text(word), *(str(n) for n in confused.counts[place]), *(Text(cell) for cell in told))
-    return table
+        rates = sorted((r for r in confused.rates if r.word == word), key=lambda rate: rate.name != SENSITIVITY)
+        rows.append(Row(word, [*map(str, confused.counts[place]), *map(_rate, rates)]))
+    return Grid("", [*words, "sensitivity", "specificity"], rows)
+
+
+def _rate(rate: Rate) -> str:
+    return f"{_two(rate)}\nof {counted(rate.n)}" if rate.n else UNDEFINED
 
 
 def _unsettled(report: Report) -> list[str]:
@@ -183,31 +183,26 @@ def _title(text: str) -> Text:
     return Text(f"\n{text}", style="bold")
 
 
-def _grid(first: str, rows: Mapping[str, Sequence[Finding | None]], columns: Sequence[str]) -> Table:
-    table = _table(first, ["n", *columns])
-    for name, findings in rows.items():
-        n = next((str(f.n) for f in findings if f is not None), "")
-        table.add_row(Text(name), n, *(Text(_cell(f)) for f in findings))
-    return table
+def _grid(first: str, rows: Mapping[str, Sequence[Finding | None]], columns: Sequence[str]) -> Grid:
+    return Grid(first, ["n", *columns], [_row(name, findings) for name, findings in rows.items()], repeated=1)
 
 
-def _table(first: str, columns: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column(Text(first), overflow="fold", min_width=14)
-    for name in columns:
-        table.add_column(Text(name), justify="right", overflow="fold")
-    return table
+def _row(name: str, findings: Sequence[Finding | None]) -> Row:
+    """Behind a name the ratings of the first number; where others are behind one, these stand in its cell."""
+    n = next((f.n for f in findings if f is not None), None)
+    cells = [_cell(f, "" if f is None or f.n == n else f"\nn {counted(f.n)}") for f in findings]
+    return Row(name, ["" if n is None else counted(n), *cells])
 
 
-def _cell(finding: Finding | None) -> str:
-    return "" if finding is None else _two(finding.value, finding.interval)
+def _cell(finding: Finding | None, more: str) -> str:
+    return "" if finding is None else f"{_two(finding)}{more}"
 
 
-def _two(value: float | Undefined, interval: Interval | Undefined) -> str:
+def _two(found: Finding | Rate) -> str:
     """The value, below it the interval."""
-    if isinstance(interval, Undefined):
-        return _value(value)
-    return f"{_value(value)}\n{interval.low:.2f}..{interval.high:.2f}"
+    if isinstance(found.interval, Undefined):
+        return _value(found.value)
+    return f"{_value(found.value)}\n{found.interval.low:.2f}..{found.interval.high:.2f}"
 
 
 def _value(value: float | Undefined) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -76,7 +76,8 @@ def _gather(asked: Asked) -> _Gathered:
         if asked.labels is None:
             raise UserError("Name runs, or a table of ratings with --labels; see vera-local agree --help")
         table = read_labels(asked.labels, asked.layout, asked.cleaning)
-        return _Gathered(_from_table(asked, table), table.notes)
+        labels = _from_table(asked, table)
+        return _Gathered(labels, (*table.notes, *_alike(labels.words.all)))
     runs = read_runs(asked.runs, (asked.layout.cluster or CLUSTERS)[0])
     if asked.labels is not None:
         # What is drawn together is said by the runs.
@@ -92,6 +93,9 @@ def _must_have_use(asked: Asked) -> None:
         raise UserError(
             "--scale and --off-scale are for a table alone: the bundle of the runs says what ratings there are"
         )
+    words = (*asked.scale, *asked.off_scale)
+    if twice := next((word for word in words if words.count(word) > 1), None):
+        raise UserError(f"--scale, --off-scale: '{twice}' is named twice; a rating has one place")
     if asked.off_scale and not asked.scale:
         raise UserError("--off-scale is for words beside --scale, which is not given")
     of_table = replace(asked.layout, cluster=()) != Layout((), ()) or asked.cleaning != Cleaning()
@@ -112,6 +116,22 @@ def _words(rows: Iterable[Rated]) -> tuple[str, ...]:
     found = {row.rating for row in rows}
     numbers = all(word.removeprefix("-").isdecimal() for word in found)
     return tuple(sorted(found, key=int) if numbers else sorted(found))
+
+
+def _alike(words: Iterable[str]) -> Iterator[str]:
+    """A note on words that are written differently and may mean the same: `Yes` and `yes`, 1 and 1.0."""
+    first: dict[str | float, str] = {}
+    for word in words:
+        meant = first.setdefault(_meaning(word), word)
+        if meant != word:
+            yield f"'{word}' and '{meant}' count as two ratings; --map-rating '{word}={meant}' makes them one."
+
+
+def _meaning(word: str) -> str | float:
+    try:
+        return float(word)
+    except ValueError:
+        return " ".join(word.casefold().split())
 
 
 def _must_be_words(rows: Iterable[Rated], words: Words, missing: Iterable[str]) -> None:

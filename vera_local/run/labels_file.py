@@ -88,6 +88,7 @@ def read_labels(path: Path, layout: Layout, cleaning: Cleaning) -> Table:
         raise UserError(f"{path}: say which columns hold the item and the ratings, with --item and --ratings")
     if layout.dimension is not None and (layout.rater is None or len(layout.ratings) > 1):
         raise UserError(f"{path}: --dimension is for one rating per row: name one column with --rater and --ratings")
+    _must_be_single(layout.ratings, layout.ratings, f"{path}: --ratings")
     rows = list(_rows(Source.read(path), layout))
     items = {row: _item(row, layout.item) for row in rows}
     hashes = {item for row, item in items.items() if row.marked}
@@ -131,11 +132,27 @@ def _rows(source: Source, layout: Layout) -> Iterator[_Row]:
     reader = csv.reader(io.StringIO(source.text, newline=""), strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
-        must_be_known(layout.named, header, f"{source.path}, line 1", "column")
-        for cells in filter(None, reader):
-            yield _row(header, cells, f"{source.path}, line {reader.line_num}", layout.item)
+        _must_have_columns(header, layout.named, f"{source.path}, line 1")
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield _row(header, cells, f"{source.path}, line {reader.line_num}", layout.item)
     except csv.Error as error:
         raise UserError(f"{source.path}, line {reader.line_num}: this is no CSV ({error}); correct the row.") from None
+
+
+def _must_have_columns(header: Sequence[str], named: Sequence[str], place: str) -> None:
+    parted = next((mark for mark in (";", "\t") if len(header) == 1 and mark in header[0]), None)
+    if parted is not None and header[0] not in named:
+        mark = "tabs" if parted == "\t" else f"'{parted}'"
+        raise UserError(f"{place}: the columns are parted by {mark}; save the table with commas between them.")
+    must_be_known(named, header, place, "column")
+    _must_be_single(named, header, place)
+
+
+def _must_be_single(names: Iterable[str], among: Sequence[str], place: str) -> None:
+    for name in names:
+        if among.count(name) > 1:
+            raise UserError(f"{place}: there are {among.count(name)} columns '{name}'; keep or name one of them.")
 
 
 def _row(header: list[str], cells: list[str], place: str, item: Sequence[str]) -> _Row:
