@@ -30,6 +30,13 @@ def test_runs_are_compared_by_the_judges_they_share(tmp_path: Path) -> None:
     assert score.apart.value == "lower" and score.value == -87.5
 
 
+def test_conditions_that_differ_beside_the_chatbot_are_told(tmp_path: Path) -> None:
+    one, two = (scored(tmp_path / n, {"j": GOOD}, simulator=n, chatbot=n) for n in ("a", "b"))
+    (note,) = compare_runs([one, two]).notes
+    assert note == f'More than the chatbot differs: conditions of {one} and {two}: simulator.model is "a" and "b".'
+    assert compare_runs([one, scored(tmp_path / "c", {"j": GOOD}, simulator="a")]).notes == ()
+
+
 def test_runs_with_folders_of_one_name_keep_apart(tmp_path: Path) -> None:
     for name in ("x", "y"):
         (tmp_path / name).mkdir()

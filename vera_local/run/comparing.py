@@ -11,7 +11,7 @@ import polars as pl
 from vera_local.errors import UserError
 from vera_local.run.cards import warnings
 from vera_local.run.pooling import unique_labels
-from vera_local.run.results import Results, other_bundle, other_judges, read_results, refuse
+from vera_local.run.results import Results, other_bundle, other_conditions, other_judges, read_results, refuse
 from vera_local.score import Scale
 from vera_local.score.changes import Changes, changes
 from vera_local.score.compare import Comparison, compare
@@ -83,7 +83,7 @@ def compare_runs(folders: Sequence[Path], judges: Sequence[str] = (), *, force: 
             Compared(j, compare({n: r.of_judge(j) for n, r in sides.items()}, _scale(results))) for j in common
         ),
         forced=tuple(differences),
-        notes=(*(_left_out(results, common) if not judges else ()), *_warned(results)),
+        notes=(*_unlike(results), *(_left_out(results, common) if not judges else ()), *_warned(results)),
     )
 
 
@@ -145,6 +145,10 @@ def _scale(results: Sequence[Results]) -> Scale:
     """The first's, with the groups that others have besides."""
     groups = dict.fromkeys(group for r in results for group in r.scale.groups)
     return replace(results[0].scale, groups=tuple(groups))
+
+
+def _unlike(results: Sequence[Results]) -> list[str]:
+    return [f"More than the chatbot differs: {told}." for told in other_conditions(results)]
 
 
 def _left_out(results: Sequence[Results], common: Sequence[str]) -> list[str]:

@@ -16,6 +16,8 @@ from vera_local.report.files import QUESTIONS, RESULTS, SCORES_SCHEMA
 from vera_local.run import manifest
 from vera_local.score import Scale
 
+_NO_CONDITION = {"bundle", "chatbot", "personas", "repeats", "seed", "engine", manifest.POOLED}
+
 
 @dataclass(frozen=True)
 class Results:
@@ -100,6 +102,19 @@ def other_chatbot(results: Sequence[Results]) -> list[str]:
 def other_judges(results: Sequence[Results], judges: Sequence[str]) -> list[str]:
     """Where these judges differ from the first's, or who is missing, in words."""
     return [told for other in results[1:] for j in judges for told in _other_judge(results[0], other, j)]
+
+
+def other_conditions(results: Sequence[Results]) -> list[str]:
+    """Where what both runs say of their conversations differs beside bundle and chatbot, in words: messages, simulator.
+
+    Not how many conversations there are, nor whose or of which seed; a pool says nothing of its runs here.
+    """
+    return [told for other in results[1:] for told in _other_conditions(results[0], other)]
+
+
+def _other_conditions(first: Results, other: Results) -> list[str]:
+    both = (first.identity.keys() & other.identity.keys()) - _NO_CONDITION
+    return _differing(first, other, "conditions", lambda r: {key: r.identity[key] for key in both})
 
 
 def _other_judge(first: Results, other: Results, judge: str) -> list[str]:
