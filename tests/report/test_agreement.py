@@ -10,7 +10,7 @@ from rich.console import Console
 
 from vera_local.report.agreement import SCHEMA, agreement_frame, agreement_json, agreement_markdown
 from vera_local.report.agreement_terminal import agreement_blocks
-from vera_local.score.agreement import Sampling
+from vera_local.score.estimate import Sampling
 from vera_local.score.labels import Labels, Rated, Words, gather
 from vera_local.score.raters import CONSTANT, ONE_OF_THEM, Question, Report, examine
 

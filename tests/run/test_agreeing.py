@@ -20,8 +20,9 @@ from vera_local.run.labels_file import Cleaning, Layout
 from vera_local.run.recordings import Found
 from vera_local.run.store import Store
 from vera_local.score import consensus
-from vera_local.score.agreement import MISSING, Codes, Sampling
+from vera_local.score.agreement import MISSING, Codes
 from vera_local.score.consensus import majority
+from vera_local.score.estimate import Sampling
 from vera_local.score.intervals import Interval
 from vera_local.score.labels import Labels
 from vera_local.score.raters import CONSTANT, MODE, ONE_OF_THEM, POOLED, WITHIN, Finding, Section

@@ -23,15 +23,11 @@ from vera_local.score.agreement import (
     MISSING,
     PERCENT,
     Codes,
-    Estimate,
-    Sampling,
     Statistic,
-    Units,
     confusion,
-    estimate,
-    estimate_mean,
     tally,
 )
+from vera_local.score.estimate import Estimate, Sampling, Units, estimate, estimate_mean
 from vera_local.score.intervals import Interval, Undefined, bootstrap_weights, percentile_interval, wilson
 
 ALL = (

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import recall_score
 
-from vera_local.score.agreement import MISSING, Sampling, confusion
+from vera_local.score.agreement import MISSING, confusion
 from vera_local.score.consensus import constant, leave_one_out_mode, majority, majority_of_others
+from vera_local.score.estimate import Sampling
 from vera_local.score.intervals import Interval, Undefined, wilson
 from vera_local.score.rates import SENSITIVITY, SPECIFICITY, Rate, rates
 

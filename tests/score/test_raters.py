@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vera_local.errors import UserError
-from vera_local.score.agreement import Sampling
+from vera_local.score.estimate import Sampling
 from vera_local.score.intervals import Interval, Undefined
 from vera_local.score.labels import Labels, Rated, Words, gather
 from vera_local.score.raters import (

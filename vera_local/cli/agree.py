@@ -18,7 +18,7 @@ from vera_local.report.files import write_file
 from vera_local.run.agreeing import Agreed, Asked
 from vera_local.run.agreeing import agree as compare
 from vera_local.run.labels_file import Cleaning, Layout
-from vera_local.score.agreement import Sampling
+from vera_local.score.estimate import Sampling
 
 app = typer.Typer()
 

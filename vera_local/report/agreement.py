@@ -9,7 +9,7 @@ from typing import Any, Final
 import polars as pl
 
 from vera_local.score import FEW
-from vera_local.score.agreement import Sampling
+from vera_local.score.estimate import Sampling
 from vera_local.score.intervals import Interval, Undefined
 from vera_local.score.labels import Labels
 from vera_local.score.raters import Question, Report

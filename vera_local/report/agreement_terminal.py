@@ -11,7 +11,7 @@ from rich.text import Text
 from vera_local.report.agreement import counted, how
 from vera_local.report.grid import Grid, Row
 from vera_local.score import agreement as a
-from vera_local.score.agreement import Sampling
+from vera_local.score.estimate import Sampling
 from vera_local.score.intervals import Undefined
 from vera_local.score.labels import Labels
 from vera_local.score.raters import POOLED, WITHIN, Confused, Finding, Question, Report, Section, pair_name

@@ -10,7 +10,8 @@ from pathlib import Path
 from vera_local.errors import UserError
 from vera_local.run.labels_file import Cleaning, Layout, Table, must_be_known, read_labels
 from vera_local.run.rated_runs import CLUSTERS, RatedRuns, read_runs
-from vera_local.score.agreement import MISSING, Sampling
+from vera_local.score.agreement import MISSING
+from vera_local.score.estimate import Sampling
 from vera_local.score.labels import Labels, Rated, Words, gather
 from vera_local.score.raters import Question, Report, examine
 

@@ -16,7 +16,7 @@ from vera_local.report.files import QUESTIONS, RESULTS, SCORES_SCHEMA
 from vera_local.run import manifest
 from vera_local.score import Scale
 
-_NO_CONDITION = {"bundle", "chatbot", "personas", "repeats", "seed", "engine", manifest.POOLED}
+_NO_CONDITION = {"bundle", "chatbot", "personas", "repeats", "seed", "engine"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def other_judges(results: Sequence[Results], judges: Sequence[str]) -> list[str]
 
 
 def other_conditions(results: Sequence[Results]) -> list[str]:
-    """Where what both runs say of their conversations differs beside bundle and chatbot, in words: messages, simulator.
+    """Where runs differ beside bundle and chatbot, in words: messages, simulator, and what else shapes a conversation.
 
     Not how many conversations there are, nor whose or of which seed; a pool says nothing of its runs here.
     """
@@ -113,8 +113,13 @@ def other_conditions(results: Sequence[Results]) -> list[str]:
 
 
 def _other_conditions(first: Results, other: Results) -> list[str]:
-    both = (first.identity.keys() & other.identity.keys()) - _NO_CONDITION
-    return _differing(first, other, "conditions", lambda r: {key: r.identity[key] for key in both})
+    if manifest.POOLED in (first.identity.keys() | other.identity.keys()):
+        return []
+    return _differing(first, other, "conditions", _conditions)
+
+
+def _conditions(results: Results) -> Any:
+    return {key: its for key, its in results.identity.items() if key not in _NO_CONDITION}
 
 
 def _other_judge(first: Results, other: Results, judge: str) -> list[str]:

@@ -12,18 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vera_local.score import agreement as a
-from vera_local.score.agreement import (
-    MISSING,
-    Codes,
-    Estimate,
-    Sampling,
-    Statistic,
-    Units,
-    confusion,
-    estimate,
-    estimate_mean,
-)
+from vera_local.score.agreement import MISSING, Codes, Statistic, confusion
 from vera_local.score.consensus import constant, leave_one_out_mode, majority, majority_of_others
+from vera_local.score.estimate import Estimate, Sampling, Units, estimate, estimate_mean
 from vera_local.score.intervals import Interval, Undefined
 from vera_local.score.labels import Labels
 from vera_local.score.rates import Rate, rates

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vera_local.score.agreement import Places, Sampling
+from vera_local.score.estimate import Places, Sampling
 from vera_local.score.intervals import (
     Floats,
     Interval,
