@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from vera_local.chatbot.keyring import Keyring
@@ -118,7 +119,7 @@ class PoliteChatbot:
             raise Fault("its reply holds half of a surrogate pair") from None
         if size > self._limit:
             raise Fault(f"its reply is larger than {self._limit} bytes")
-        return Answer(self._keyring.hide(answer.text), answer.usage, answer.cut)
+        return replace(answer, text=self._keyring.hide(answer.text))
 
 
 class PoliteSession:
