@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import os
+import random
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from vera_local.conversation import Ending, Speaker
 from vera_local.engine.profile import find_profile
+from vera_local.engine.seam import Request
 from vera_local.engine.source import locate
+from vera_local.errors import UserError
+from vera_local.run import Plan, Watcher, run
 
 pytestmark = pytest.mark.vllm
 
-Command = Callable[..., int]
+MakePlan = Callable[..., Plan]
+Answering = Callable[..., Any]
 MODEL = "smollm2-135m-instruct"
 KEY = "key-of-the-server-itself"
 
@@ -60,34 +66,45 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     raise AssertionError(log.read_text(errors="replace")[-3000:])
 
 
+def at_random(request: Request) -> str:
+    """What a model would do, from the request's own seed alone."""
+    return f"message {random.Random(request.sampling.seed).random()}"
+
+
+def table(server: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "openai", "model": MODEL, "url": server, "key_env": "SERVER_KEY", **more}
+
+
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_chatbot_behind_vllms_server(
-    command: Command, server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], stream: bool,
+async def test_a_chatbot_behind_vllms_server(
+    server: str, make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path, stream: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("SERVER_KEY", KEY)
-    file = tmp_path / "bot.toml"
-    keys = f'kind = "openai"\nmodel = "{MODEL}"\nurl = "{server}"\nkey_env = "SERVER_KEY"\nmax_tokens = 24\n'
-    file.write_text(f"{keys}stream = {str(stream).lower()}\n")
-    small = ("--personas", "2", "--turns", "4")
+    said = []
     for name in ("one", "two"):
-        assert command("run", *small, "--chatbot", file, "--out", tmp_path / name, "--json") == 0
-        told = json.loads(capfd.readouterr().out)
-        assert told["endings"] == {"turns": 2}
-        assert told["chatbot_messages"]["all"] == 4
-    said = [(tmp_path / name / "conversations.jsonl").read_bytes() for name in ("one", "two")]
+        chatbot = table(server, max_tokens=24, stream=stream)
+        plan = make(personas=2, out=tmp_path / name, chatbot=chatbot)
+        outcome = await run(plan, answering(at_random), watcher, judge=False)
+        assert [(c.ending, len(c.messages)) for c in outcome.conversations] == [(Ending.TURNS, 4)] * 2
+        said.append([m.text for c in outcome.conversations for m in c.messages if m.speaker is Speaker.CHATBOT])
+    assert all(said[0])
     assert said[0] == said[1], "its requests carry their seeds"
     assert not any(KEY.encode() in file.read_bytes() for file in (tmp_path / "one").rglob("*"))
 
 
-def test_a_history_that_is_too_long_ends_as_one(
-    command: Command, server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+async def test_a_history_that_is_too_long_ends_as_one(
+    server: str, make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVER_KEY", KEY)
-    file, prompt = tmp_path / "bot.toml", tmp_path / "prompt.txt"
+    prompt = tmp_path / "prompt.txt"
     prompt.write_text("Listen well. " * 2000)
-    keys = f'model = "{MODEL}"\nurl = "{server}"\nkey_env = "SERVER_KEY"\nsystem_prompt = "{prompt}"\n'
-    file.write_text(f'kind = "openai"\n{keys}')
-    told = ("--personas", "2", "--turns", "4", "--chatbot", file, "--out", tmp_path / "run", "--json")
-    assert command("simulate", *told) == 1
-    assert json.loads(capfd.readouterr().out)["endings"] == {"overflow": 2}
+    plan = make(personas=2, chatbot=table(server, system_prompt=str(prompt)))
+    outcome = await run(plan, answering(at_random), watcher, judge=False)
+    assert {c.ending for c in outcome.conversations} == {Ending.OVERFLOW}
+
+
+async def test_the_shorthand_asks_it_too(server: str, make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan = make(personas=2, chatbot=f"{MODEL}@{server}")
+    with pytest.raises(UserError, match=r"refuses access \(status 401\)"):
+        await run(plan, answering(at_random), watcher, judge=False)
