@@ -104,9 +104,9 @@ def _helps(text: str, scene: Scene) -> bool:
 
 _LABEL = re.compile(
     r"^\W{0,3}\[\d+\]\W{0,3}(?:chatbot|user|persona|assistant|human|ai|bot)\b"
-    r"|(?:^|(?<=[.!?…\"”)]) {0,2})\W{0,3}(?:chatbot|(?:ai )?assistant|user|persona|system)\**\s?[:\uff1a](?!//)"
+    r"|(?:^|(?<=[.!?…\"”)]) {0,2})\W{0,3}(?:chatbot|(?:ai )?assistant|user|persona)\**\s?[:\uff1a](?!//)"
     # People begin a message with these, too, but do not go on to the next line with them.
-    r"|(?<=\n)\W{0,3}(?:human|ai|bot|therapist|counsell?or)\**\s?[:\uff1a]",
+    r"|(?<=\n)\W{0,3}(?:human|ai|bot|system|therapist|counsell?or)\**\s?[:\uff1a]",
     re.IGNORECASE | re.MULTILINE,
 )
 

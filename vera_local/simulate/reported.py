@@ -9,8 +9,10 @@ _QUOTED = re.compile(r'"[^"\n]*"|[“„][^“”\n]*[“”]|«[^»\n]*»|「[^
 
 # Behind a colon a whole sentence is reported, without one only as far as the clause goes.
 _REPORTED = re.compile(
-    r"\b(?:sa(?:id|ys?|ying)|wrote|writ(?:es?|ing)|typed|t(?:old|ells?|elling) (?:me|us|people)|answer(?:ed|s)"
-    r"|repl(?:ied|ies)|repeat(?:ing|ed|s)?|reads|hear(?:ing|d)|(?:am|is|are|was|were|be|i|you|'m|'s|'re) like|goes)\b"
+    r"\b(?:sa(?:id|ys?|ying)|wrote|writ(?:es?|ing)|typed|t(?:old|ells?|elling) (?:me|us|him|her|them"
+    r"|people|every(?:one|body)|(?:my|the|a) \w+)|answer(?:ed|s)"
+    r"|repl(?:ied|ies)|repeat(?:ing|ed|s)?|reads|hear(?:ing|d)|goes"
+    r"|(?:am|is|are|was|were|be|i|you|'m|'s|'re) like(?! to\b))\b"
     r"(?:\s*[:,-]+[^.!?\n]*|[^.,;!?\n]*)[.,;!?]*",
     re.IGNORECASE,
 )
