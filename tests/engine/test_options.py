@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from vera_local.engine.fake import NEVER, FakeEngine
 from vera_local.engine.options import NEGLIGIBLE, option_probabilities
-from vera_local.engine.seam import ChatMessage, EngineDied, Finish, Reply, Request, Sampling, Usage
+from vera_local.engine.seam import (
+    ChatMessage,
+    EngineDied,
+    EngineError,
+    Finish,
+    InvalidRequest,
+    Reply,
+    Request,
+    Sampling,
+    Usage,
+)
 
 ASKED = Request((ChatMessage("user", "how?"),), Sampling(0.7, 0.9, 50, 1, 1.2), pattern="Yes|No", stop="\n")
 Model = Callable[[str], Mapping[str, float]]
@@ -91,8 +101,23 @@ async def test_siblings_are_read_at_the_same_time() -> None:
 
 @pytest.mark.parametrize("options", [("Yes", "Yes"), ("",)])
 async def test_options_that_no_token_tells_apart_are_refused(options: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="no tokens that are its own"):
+    with pytest.raises(InvalidRequest, match="no tokens that are its own"):
         await probabilities(lambda _: {}, *options)
+
+
+@pytest.mark.parametrize("read", [None, math.nan, math.inf, 0.1, 1e6])
+async def test_what_is_no_probability_is_refused(read: float | None) -> None:
+    def answer(asked: Request) -> Reply:
+        return Reply("", Finish.LENGTH, Usage(), {} if read is None else dict.fromkeys(asked.labels, read))
+
+    with pytest.raises(EngineError, match="the log-probability that came back"):
+        await option_probabilities(FakeEngine(answer), ASKED, ["Yes", "No"])
+
+
+@pytest.mark.parametrize(("read", "probability"), [(-math.inf, 0.0), (0.0, 1.0), (1e-7, 1.0)])
+async def test_no_chance_and_rounding_are_probabilities(read: float, probability: float) -> None:
+    engine = FakeEngine(lambda asked: Reply("", Finish.LENGTH, Usage(), dict.fromkeys(asked.labels, read)))
+    assert (await option_probabilities(engine, ASKED, ["Yes"]))[0] == {"Yes": probability}
 
 
 async def test_what_the_engine_raises_is_raised() -> None:

@@ -7,10 +7,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from vera_local.engine.seam import NO_USAGE, Engine, Request, Usage
+from vera_local.engine.seam import NO_USAGE, Engine, EngineError, InvalidRequest, Reply, Request, Usage
 
 NEGLIGIBLE = 1e-4
 """A beginning less probable than this is not followed further: what may come behind it counts as 0."""
+
+
+ROUNDING = 1e-3
+"""How far above 0 a log-probability may lie by rounding."""
 
 
 @dataclass(slots=True)
@@ -39,7 +43,8 @@ async def option_probabilities(
 
     One label read for each beginning that options share, at the place where the answer of `request` begins or, with
     `begun`, goes on; its pattern, stop and sampling have no part in it. The usage is that of all reads together.
-    Raises ValueError for an option without tokens or two options of the same tokens, and what the engine raises.
+    Raises InvalidRequest for an option without tokens or two options of the same tokens (a tokenizer may know no
+    letter of either), EngineError where what was read is no probability, and what the engine raises.
     """
     root = _Node(beginning=1.0)
     for option in options:
@@ -54,7 +59,7 @@ def _insert(root: _Node, option: str, tokens: Sequence[int]) -> None:
     for token in tokens:
         node = node.children.setdefault(token, _Node())
     if node is root or node.option is not None:
-        raise ValueError(f"the option {option!r} has no tokens that are its own")
+        raise InvalidRequest(f"the option {option!r} has no tokens that are its own")
     node.option = option
 
 
@@ -65,11 +70,18 @@ async def _read(engine: Engine, request: Request, node: _Node) -> Usage:
     sampling = replace(request.sampling, max_tokens=1)
     reply = await engine.generate(replace(request, sampling=sampling, labels=tuple(node.children)))
     for token, child in node.children.items():
-        child.beginning = node.beginning * math.exp(reply.label_logprobs[token])
+        child.beginning = node.beginning * _probability(reply, token)
     further = [
         _read(engine, replace(request, begun=(*request.begun, token)), child) for token, child in node.children.items()
     ]
     return sum(await asyncio.gather(*further), reply.usage)
+
+
+def _probability(reply: Reply, token: int) -> float:
+    logprob = reply.label_logprobs.get(token, math.nan)
+    if not logprob <= ROUNDING:
+        raise EngineError(f"the log-probability that came back for token {token} is none ({logprob})")
+    return min(1.0, math.exp(logprob))
 
 
 def _shares(node: _Node) -> list[tuple[str, float]]:
