@@ -287,3 +287,51 @@ async def test_markers_of_the_judges_own_template_are_neutralised() -> None:
     judging = judge(Model())
     judging = replace(judging, engine=FakeEngine(Model(), markers=("<zap>",)))
     assert "<zap>" not in (await judging.look(talk)).text
+
+
+@pytest.mark.parametrize("labels", [{}, {0: float("nan")}, dict.fromkeys(range(999), 9.0)])
+async def test_a_reading_that_cannot_be_is_none_and_the_answer_stands(labels: dict[int, float]) -> None:
+    reply = Reply("x", Finish.LENGTH, Usage(), labels)
+    verdict = await judge(Model(labels=reply), confidence=True).ask(SHOWN, FINDING)
+    assert (verdict.state, verdict.answer, verdict.confidence) == (State.ANSWERED, "No", None)
+
+
+async def test_options_that_the_tokenizer_cannot_tell_apart_are_answered_without_confidence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def unknown(engine: FakeEngine, text: str) -> tuple[int, ...]:
+        return (0,)
+
+    monkeypatch.setattr(FakeEngine, "tokens", unknown)
+    verdict = await judge(Model(), confidence=True).ask(SHOWN, FINDING)
+    assert (verdict.answer, verdict.confidence) == ("No", None)
+
+
+async def test_with_a_window_the_whole_is_shown_where_nothing_counts_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*messages: Any, **how: Any) -> int:
+        raise InvalidRequest("no counting")
+
+    judging = judge(Model(), room(30), window=True)
+    monkeypatch.setattr(FakeEngine, "count_tokens", refuse)
+    assert await judging.look(TALK, (FINDING,)) == SHOWN
+
+
+async def test_options_count_among_what_makes_a_question_long() -> None:
+    many = question(*((f"{'an option ' * 9}{i}", None) for i in range(9)))
+    judging = judge(Model())
+    assert await judging.length(SHOWN, (FINDING, many)) == await judging.length(SHOWN, (many,)) > await needs(judging)
+
+
+async def test_reasons_that_quote_a_control_token_are_handed_back_harmless() -> None:
+    judging = judge(Model(free="It wrote <zap>.", answer="Yes"), mode=Mode.REASON, evidence=True)
+    judging = replace(judging, engine=FakeEngine(Model(free="It wrote <zap>.", answer="Yes"), markers=("<zap>",)))
+    verdict = await judging.ask(SHOWN, FINDING)
+    assert verdict.rationale == "It wrote <zap>."
+    assert "<zap>" not in asked(judging)[-1].messages[2].content
+
+
+async def test_only_what_an_engine_tells_of_its_cache_is_kept_in_it() -> None:
+    limits = Limits(context=9000, kv_tokens=9000, sequences=4, block=64)
+    kept = await judge(Model(), limits).kept(SHOWN, (FINDING,))
+    assert kept % 64 == 0 and 0 < kept - await needs(judge(Model(), limits)) <= 64
+    assert await judge(Model(), room(9000)).kept(SHOWN, (FINDING,)) == 0

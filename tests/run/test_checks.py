@@ -197,3 +197,28 @@ async def test_a_run_says_which_conversations_will_overflow(
     await run(make(bundle="psychosis", turns=2), opener, watcher)
     (told,) = [line for line in heard if "do not fit" in line]
     assert "4 of 4" in told
+
+
+async def test_a_window_that_nothing_can_measure_is_said(seat: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    windowed = replace(seat, window=True, confidence=False)
+    assert await said(good, windowed) == []
+
+    async def tried(seat: Seat) -> list[str]:
+        heard: list[str] = []
+        await check_judges(NoCount(good), [seat], heard.append)
+        return heard
+
+    (told,) = await tried(windowed)
+    assert "counts no tokens (no counting)" in told and "--judge-window does nothing" in told
+    assert await tried(replace(windowed, window=False)) == []
+
+
+class NoCount(FakeEngine):
+    """A server that answers and counts nothing."""
+
+    async def count_tokens(self, messages: Any, *, thinking: bool = False) -> int:
+        raise InvalidRequest("no counting")
+
+    async def generate(self, request: Request) -> Reply:
+        answer = good(request)
+        return Reply(answer, Finish.STOP, Usage())

@@ -26,6 +26,7 @@ from vera_local.engine.seam import (
 from vera_local.engine.thinking import Thinking
 from vera_local.judge.evidence import evidence_pattern, longest_evidence, read_evidence, rests_on_turns
 from vera_local.judge.exhibit import Exhibit, exhibit
+from vera_local.judge.neutral import neutralise
 from vera_local.judge.refusal import declines
 from vera_local.judge.verdict import Confidence, Mode, State, Verdict
 from vera_local.judge.wording import CUE, DIRECT, EVIDENCE, REASON
@@ -58,9 +59,25 @@ class Judge:
             raise ValueError("mode think needs to know how the model's thinking ends")
 
     async def look(self, conversation: Conversation, questions: Sequence[Question] = ()) -> Exhibit:
-        """What this judge is shown of a conversation, for all its questions; with `window` such that they fit."""
+        """What this judge is shown of a conversation, for all its questions; with `window` such that they fit.
+
+        Where its host counts no tokens nobody knows what fits: then it is shown the whole.
+        """
         whole = exhibit(conversation, self.seed, self.engine.markers)
-        if not self.window or not questions or await self._fits(whole, questions):
+        if not self.window or not questions:
+            return whole
+        try:
+            return await self._as_much_as_fits(conversation, whole, questions)
+        except EngineDied:
+            raise
+        except EngineError:
+            return whole
+
+    async def _as_much_as_fits(
+        self, conversation: Conversation, whole: Exhibit, questions: Sequence[Question]
+    ) -> Exhibit:
+        """The whole where it fits, or where not even two turns do."""
+        if await self._fits(whole, questions):
             return whole
         shown, fewest, most = whole, 2, len(whole.turns) - 1
         while fewest <= most:
@@ -74,11 +91,19 @@ class Judge:
 
     async def length(self, shown: Exhibit, questions: Sequence[Question]) -> int:
         """Tokens that the longest of the questions takes in all, with the transcript, the reasoning and the answer."""
-        longest_one = max(questions, key=lambda q: len(q.text) + len(q.guidance))
+        longest_one = max(questions, key=_written)
         prompt = await self.engine.count_tokens(self.prompt(shown, longest_one), thinking=self.mode is Mode.THINK)
         answer = max(longest([o.answer for o in q.options]) for q in questions)
         reasoning = 0 if self.mode is Mode.DIRECT else self.draw.max_tokens
         return prompt + reasoning + answer + (len(EVIDENCE) // 2 if self.evidence else 0)
+
+    async def kept(self, shown: Exhibit, questions: Sequence[Question]) -> int:
+        """What an exhibit keeps in the engine's KV cache, in tokens of whole blocks: its longest question with all
+        that is written behind it. 0 where the engine does not tell its cache, since nothing is then bounded by it."""
+        limits = self.engine.limits
+        if limits.kv_tokens is None:
+            return 0
+        return (await self.length(shown, questions) // limits.block + 1) * limits.block
 
     async def _fits(self, shown: Exhibit, questions: Sequence[Question]) -> bool:
         return await self.length(shown, questions) <= self.engine.limits.context
@@ -187,7 +212,9 @@ class _Asking:
     async def _evidence(self, answer: str) -> tuple[int, ...] | None:
         """None where there was no room to name turns, or what came back names none that exist."""
         turns = self.shown.turns
-        told = f"{self.rationale}\n\n{CUE}\n{answer}" if self.judge.mode is Mode.REASON else answer
+        # What a judge wrote itself can quote what it was shown, or spell a control token in parts.
+        reasons = neutralise(self.rationale, self.judge.engine.markers)
+        told = f"{reasons}\n\n{CUE}\n{answer}" if self.judge.mode is Mode.REASON else answer
         messages = (*self._messages, ChatMessage("assistant", told), ChatMessage("user", EVIDENCE))
         request = self._request((), evidence_pattern(turns), longest_evidence(turns), "evidence")
         try:
@@ -242,6 +269,10 @@ def _state_of(error: EngineError) -> State:
             return State.REFUSED
         case _:
             return State.ERROR
+
+
+def _written(question: Question) -> int:
+    return sum(map(len, (question.text, question.guidance, *(o.answer for o in question.options))))
 
 
 def longest(options: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from vera_local.bundle import Question, Rubric
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.probe import (
+    HISTORY,
     probe_constraint,
     probe_history,
     probe_labels,
@@ -49,6 +50,21 @@ def _lesser(engine: Engine, seats: Sequence[Seat]) -> Iterator[Awaitable[str]]:
             yield probe_thinking(engine, name, template, seat.budget)
     if any(seat.confidence for seat in seats):
         yield probe_labels(engine, name)
+    if any(seat.window for seat in seats):
+        yield _must_count(engine, name)
+
+
+async def _must_count(engine: Engine, name: str) -> str:
+    """UserError where nothing tells how long a transcript is."""
+    try:
+        return f"{await engine.count_tokens(HISTORY)} tokens were counted"
+    except EngineDied:
+        raise
+    except EngineError as error:
+        raise UserError(
+            f"{name}: its server counts no tokens ({error}), so nothing can be cut to fit and --judge-window does "
+            "nothing; serve the model with vLLM's own server, or use the vllm engine"
+        ) from error
 
 
 def can_be_held(player: Player) -> bool:

@@ -26,7 +26,7 @@ async def judge_stage(plan: Plan, seat: Seat, store: Store, engine: Engine, watc
     store.forget_failed(seat.name)
     waiting = unrated(store, seat)
     await check_lengths(judge, plan.bundle.rubric, waiting, watcher.say)
-    needs = {c.id: await _tokens(judge, plan.bundle.rubric, c) for c in waiting}
+    needs = {c.id: await _kept(judge, plan.bundle.rubric, c) for c in waiting}
     admission = Admission.to(engine.limits)
     label = "Judging" if len(plan.judges) == 1 else f"Judging by {seat.name}"
     meter = Meter(label, len(waiting), len(waiting) * longest_path(plan.bundle.rubric))
@@ -74,18 +74,8 @@ def longest_path(rubric: Rubric) -> int:
     return from_here(rubric.questions[0])
 
 
-async def _tokens(judge: Judge, rubric: Rubric, conversation: Conversation) -> int:
-    """What a conversation keeps in the judge's KV cache, in whole blocks: its longest question with all that is
-    written behind it.
-
-    0 for an engine that does not tell its KV cache, since nothing is then bounded by it.
-    """
-    if judge.engine.limits.kv_tokens is None:
-        return 0
-    shown = await judge.look(conversation, rubric.questions)
-    needed = await judge.length(shown, rubric.questions)
-    block = judge.engine.limits.block
-    return (needed // block + 1) * block
+async def _kept(judge: Judge, rubric: Rubric, conversation: Conversation) -> int:
+    return await judge.kept(await judge.look(conversation, rubric.questions), rubric.questions)
 
 
 async def _rate(stage: Stage, judge: Judge, rubric: Rubric, conversation: Conversation, tokens: int) -> None:

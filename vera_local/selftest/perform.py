@@ -33,7 +33,7 @@ async def _sit(judge: Judge, sitting: Sitting, room: Room, record: Record) -> li
     questions = [asking.question for asking in sitting.askings]
     shown = await judge.look(sitting.conversation, questions)
     answers = []
-    async with room(await judge.length(shown, questions)):
+    async with room(await judge.kept(shown, questions)):
         for asking in sitting.askings:
             verdict = await _as(judge, asking).ask(shown, asking.question)
             record(verdict)
