@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -64,7 +65,8 @@ def _indented(text: str) -> str:
 
 
 def _fence(conversation: str, seed: int, text: str) -> str:
-    attempt = 0
-    while (code := f"{derive(seed, 'fence', conversation, attempt):08x}") in text:
+    # To a model the same in capitals or in letters of another width looks the same.
+    attempt, plain = 0, unicodedata.normalize("NFKC", text).casefold()
+    while (code := f"{derive(seed, 'fence', conversation, attempt):08x}") in plain or code in text:
         attempt += 1
     return code
