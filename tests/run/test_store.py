@@ -202,3 +202,23 @@ def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("something else entirely, and long enough to be a page of text" * 20, encoding="utf-8")
     with pytest.raises(UserError, match=r"Cannot use .*run\.sqlite \(file is not a database\)"):
         Store.open(tmp_path)
+
+
+def test_two_processes_bring_up_one_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one does it after this one has looked and before it has the lock."""
+    with closing(sqlite3.connect(tmp_path / NAME)) as db:
+        db.executescript(OLD)
+    looks, look = [0], module._version
+
+    def meanwhile(connection: sqlite3.Connection, file: Path) -> int:
+        looks[0] += 1
+        version = look(connection, file)
+        if looks[0] == 1:
+            with Store.open(tmp_path):
+                pass
+        return version
+
+    monkeypatch.setattr(module, "_version", meanwhile)
+    with Store.open(tmp_path) as store:
+        assert list(store.verdicts("b-1", "j")) == ["2"]
+    assert looks[0] == 4

@@ -52,14 +52,24 @@ create table persona_checks (
 
 
 def bring_up(connection: sqlite3.Connection, file: Path) -> None:
-    """Bring a store to the newest version, each step whole or not at all; UserError where it is of a newer program."""
-    version = connection.execute("pragma user_version").fetchone()[0]
-    if version > len(STEPS):
-        raise UserError(f"{file} was written by a newer version of this program; use that version with it")
+    """Bring a store to the newest version, whole or not at all; UserError where it is of a newer program."""
+    if _version(connection, file) == len(STEPS):
+        return
     try:
-        for number, step in enumerate(STEPS[version:], version + 1):
-            connection.executescript(f"begin immediate; {step} pragma user_version = {number}; commit;")
-    except sqlite3.Error:
-        # Closed, it gives back what the step has changed, and its lock.
+        connection.execute("begin immediate")
+        # Another process may have done it while this one waited for the lock.
+        for statement in "".join(STEPS[_version(connection, file) :]).split(";"):
+            connection.execute(statement)
+        connection.execute(f"pragma user_version = {len(STEPS)}")
+        connection.execute("commit")
+    except (sqlite3.Error, UserError):
+        # Closed, it gives back what was changed, and its lock.
         connection.close()
         raise
+
+
+def _version(connection: sqlite3.Connection, file: Path) -> int:
+    version: int = connection.execute("pragma user_version").fetchone()[0]
+    if version > len(STEPS):
+        raise UserError(f"{file} was written by a newer version of this program; use that version with it")
+    return version
