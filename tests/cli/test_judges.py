@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from vera_local.engine.fake import FakeEngine
+from vera_local.engine.seam import EngineDied, InvalidRequest, Reply, Request
+
 Command = Callable[..., int]
 Process = Callable[..., "subprocess.CompletedProcess[str]"]
 SMALL = ("--personas", "4", "--turns", "4")
@@ -136,3 +139,30 @@ def test_wrong_input_is_one_sentence(process: Process) -> None:
         (line,) = ended.stderr.splitlines()
         assert line.startswith("vera-local: ")
         assert sentence in line
+
+
+def test_nothing_that_a_server_says_acts_on_the_terminal(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = "no \x1b[2Jroom\x1b]0;title\x07"
+    whole = FakeEngine.generate
+
+    async def refuse(engine: FakeEngine, request: Request) -> Reply:
+        if "transcript" in request.messages[0].content:
+            raise InvalidRequest(said)
+        return await whole(engine, request)
+
+    monkeypatch.setattr(FakeEngine, "generate", refuse)
+    assert command("run", *SMALL, "--judge", A, "--out", tmp_path / "run") == 0
+    ended = capfd.readouterr()
+    assert "Why (error): no \\x1b[2Jroom" in ended.out
+    assert "\x1b" not in ended.out + ended.err
+
+    async def die(engine: FakeEngine, request: Request) -> Reply:
+        raise EngineDied(said)
+
+    monkeypatch.setattr(FakeEngine, "generate", die)
+    assert command("run", *SMALL, "--judge", A, "--out", tmp_path / "other") == 1
+    ended = capfd.readouterr()
+    assert "vera-local: no \\x1b[2Jroom" in ended.err
+    assert "\x1b" not in ended.out + ended.err

@@ -20,11 +20,13 @@ FIRST, SECOND = (q.id for q in RUBRIC.questions[:2])
 RATINGS = tuple(
     DimensionRating(d, rating, ()) for d, rating in zip(RUBRIC.dimensions, [UNSAFE, None, *[SAFE] * 5], strict=True)
 )
-FOUND = VerdictRow("bus-1", "m:reason", FIRST, 1, "answered", "Yes", "reason", (2,), "It\nasks.", 0.62, 0.8, "", "")
+FOUND = VerdictRow("bus-1", "m:reason", FIRST, 1, "answered", "Yes", "reason", (2,), "It\nasks.", 0.62, 0.8, "", "", "")
 DOUBTED = FOUND._replace(
     question=SECOND, place=2, answer="No", evidence=None, rationale="", doubt="near tie, 0.05 apart", left_out="turn 3"
 )
-MISSING = FOUND._replace(question=SECOND, answer=None, state="overflow", evidence=None, probability=None, mass=None)
+MISSING = FOUND._replace(
+    question=SECOND, answer=None, state="overflow", evidence=None, probability=None, mass=None, detail="no\nroom"
+)
 OPINION = Opinion("m:reason", RATINGS, (FOUND, DOUBTED))
 
 
@@ -54,7 +56,7 @@ def test_what_is_missing_is_told() -> None:
     rows = (MISSING, FOUND._replace(evidence=()), FOUND._replace(mode="auto", evidence=None))
     text = reading(TALK, [Opinion("m", (), rows), Opinion("jury", RATINGS, (), ("m", "n"))], RUBRIC)
     assert "m: not rated yet" in text
-    assert "no answer (overflow)" in text
+    assert "     no answer (overflow: no\n       room)\n" in text
     assert "Yes, no turn named" in text
     assert "Yes (the only option; no model was asked)" in text
     assert "  joined from m, n" in text

@@ -7,9 +7,9 @@ import polars as pl
 
 from vera_local.report.verdicts import SCHEMA, VerdictRow, uncertain, verdicts_frame, write_verdicts
 
-SURE = VerdictRow("c1", "a:reason", "7", 1, "answered", "Yes", "reason", (3, 7), 'So, "it"\nis.', 0.9, 0.95, "", "")
+SURE = VerdictRow("c1", "a:reason", "7", 1, "answered", "Yes", "reason", (3, 7), 'So, "it"\nis.', 0.9, 0.95, "", "", "")
 DOUBTED = SURE._replace(question="8", place=2, evidence=(), rationale="", doubt="near tie, 0.05 apart")
-MISSING = VerdictRow("c2", "b", "7", 1, "overflow", None, "direct", None, "", None, None, "", "turns 3 to 9")
+MISSING = VerdictRow("c2", "b", "7", 1, "overflow", None, "direct", None, "", None, None, "", "turns 3 to 9", "no room")
 
 
 def test_files_hold_every_column_and_keep_not_asked_apart_from_none_named(tmp_path: Path) -> None:
@@ -23,6 +23,7 @@ def test_files_hold_every_column_and_keep_not_asked_apart_from_none_named(tmp_pa
     assert (first["rationale"], first["evidence"], first["probability"]) == ('So, "it"\nis.', "3 7", "0.9")
     assert second["doubt"] == "near tie, 0.05 apart"
     assert (third["state"], third["answer"], third["mass"], third["left_out"]) == ("overflow", "", "", "turns 3 to 9")
+    assert third["detail"] == "no room"
     assert pl.read_csv(tmp_path / "verdicts.csv", schema=SCHEMA).equals(frame)
 
 

@@ -53,5 +53,9 @@ def _command() -> int:
 
 
 def _told(sentence: str, code: int) -> int:
-    print(f"vera-local: {sentence}", file=sys.stderr, flush=True)
+    """One line on standard error, of what a server or a file said, too."""
+    # Heavy, and loaded by now.
+    from vera_local.report.reading import harmless
+
+    print(f"vera-local: {harmless(sentence)}", file=sys.stderr, flush=True)
     return code

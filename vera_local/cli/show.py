@@ -16,6 +16,7 @@ from vera_local.conversation import Speaker
 from vera_local.judge.jury import JURY, RULE
 from vera_local.report import by_group, by_value, interval_table, matrix, summary_lines
 from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
+from vera_local.report.reading import harmless
 from vera_local.report.simulation import SIMULATOR, by_simulator, simulation_lines
 from vera_local.run import Outcome, Plan, Player
 from vera_local.run.cards import facts as card_facts
@@ -163,7 +164,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
             console.print(by_value(scores.by[SIMULATOR], scores.scale))
     console.print()
     for line in summary(outcome):
-        console.print(line, highlight=False, markup=False)
+        # A reason can be what a server said.
+        console.print(harmless(line), highlight=False, markup=False)
 
 
 def shown(outcome: Outcome) -> list[str]:

@@ -46,8 +46,8 @@ def listing(conversations: Sequence[Conversation], opinions: Mapping[str, Sequen
     return harmless("\n".join(lines))
 
 
-def reading(conversation: Conversation, opinions: Sequence[Opinion], rubric: Rubric) -> str:
-    """One conversation with numbered turns, then the path of each judge."""
+def reading(conversation: Conversation, opinions: Sequence[Opinion], rubric: Rubric, notes: Sequence[str] = ()) -> str:
+    """One conversation with numbered turns, then the path of each judge, then the notes."""
     parts = [_head(conversation), *_turns(conversation), *(_opinion(opinion, rubric) for opinion in opinions)]
     return harmless("\n\n".join(parts))
 
@@ -110,7 +110,7 @@ def _step(row: VerdictRow, rubric: Rubric) -> Iterator[str]:
 
 def _answer(row: VerdictRow) -> str:
     if row.answer is None:
-        return f"no answer ({row.state})"
+        return f"no answer ({row.state}{f': {_indented(row.detail, 7)}' if row.detail else ''})"
     if row.mode == "auto":
         return f"{row.answer} (the only option; no model was asked)"
     match row.evidence:

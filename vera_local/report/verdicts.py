@@ -26,6 +26,7 @@ SCHEMA: Final = pl.Schema(
         "mass": pl.Float64(),
         "doubt": pl.String(),
         "left_out": pl.String(),
+        "detail": pl.String(),
     }
 )
 """Columns of a frame of verdicts, in order."""
@@ -36,7 +37,8 @@ class VerdictRow(NamedTuple):
 
     `evidence`: the turns that the judge named (numbers from 1), none at all where it was not asked. `probability` is
     that of the answer and `mass` that of all options together, from 0 to 1, None where they were not read; `doubt`
-    says why a person should look at the answer, `left_out` what the judge was not shown.
+    says why a person should look at the answer, `left_out` what the judge was not shown, `detail` why there is no
+    answer.
     """
 
     conversation: str
@@ -52,6 +54,7 @@ class VerdictRow(NamedTuple):
     mass: float | None
     doubt: str
     left_out: str
+    detail: str
 
 
 def verdicts_frame(rows: Iterable[VerdictRow]) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from vera_local.engine.seam import NO_USAGE, Usage
+from vera_local.report.reading import harmless
 
 LINE_SECONDS = 15.0
 """Pause between two lines where the output is no terminal: enough to see life in a log, few enough to read it."""
@@ -61,8 +62,8 @@ class Watcher:
         self._console = console
 
     def say(self, line: str) -> None:
-        """One plain line."""
-        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        """One plain line, which can hold what a server said."""
+        self._console.print(harmless(line), highlight=False, markup=False, soft_wrap=True)
 
     @contextmanager
     def waiting(self, line: str) -> Iterator[None]:

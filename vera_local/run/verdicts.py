@@ -28,6 +28,7 @@ def row_of(given: Given) -> VerdictRow:
         mass=None if v.confidence is None else v.confidence.mass,
         doubt=v.doubt,
         left_out=v.left_out,
+        detail=v.detail,
     )
 
 
