@@ -18,7 +18,8 @@ from vera_local.engine.fake import FakeEngine
 from vera_local.engine.seam import Engine, Request
 from vera_local.run import Opening, Watcher, load_config, make_plan, manifest, run
 
-FLAGS = {"personas": 4, "turns": 6, "seed": 7}
+JUDGES = ("smollm2-135m-instruct", "second")
+FLAGS = {"personas": 4, "turns": 6, "seed": 7, "judge": [JUDGES[0], f"{JUDGES[1]}@http://127.0.0.1:9/v1"]}
 PAUSE = 0.004
 
 

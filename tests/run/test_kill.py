@@ -21,7 +21,7 @@ from vera_local.run.store import NAME
 from vera_local.seed import derive
 
 SCRIPT = Path(__file__).with_name("killable.py")
-SEED, JUDGE = 7, "smollm2-135m-instruct"
+SEED, SECOND = 7, "second"
 TABLES = {
     "messages": "select conversation, turn, speaker, text from messages order by 1, 2",
     "verdicts": "select conversation, judge, question, place, state, answer from verdicts order by 1, 2, 3",
@@ -43,7 +43,7 @@ def finished_seeds(folder: Path) -> set[int]:
     """The seeds of all requests whose result is in the store."""
     held = contents(folder)
     said = {derive(SEED, id, turn) if turn % 2 == 0 else derive(SEED, id, turn, 0) for id, turn, *_ in held["messages"]}
-    judged = {derive(SEED, id, "judge", JUDGE, question) for id, _, question, *_ in held["verdicts"]}
+    judged = {derive(SEED, id, "judge", judge, question) for id, judge, question, *_ in held["verdicts"]}
     return said | judged
 
 
@@ -57,6 +57,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("moment", range(2))
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path: Path, undisturbed: Path, moment: int) -> None:
     folder, draw, kills = tmp_path / "run", random.Random(moment), 0
+    by_second = 0
     for attempt in range(100):
         log = tmp_path / f"log{attempt}"
         kept = contents(folder) if attempt and (folder / NAME).exists() else None
@@ -75,7 +76,9 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path: Path, undisturbed: Pat
         if ended == 0:
             break
         kills += ended == -signal.SIGKILL
+        by_second += (folder / NAME).exists() and any(judge == SECOND for _, judge, *_ in contents(folder)["verdicts"])
     assert kills >= 2
+    assert by_second, "it was never killed while the second judge was at work"
     assert contents(folder) == contents(undisturbed)
     for name in ("results.csv", "conversations.jsonl", "scores.json"):
         assert (folder / name).read_bytes() == (undisturbed / name).read_bytes()
@@ -91,5 +94,5 @@ def test_the_run_covers_all_its_parts(undisturbed: Path) -> None:
     held = contents(undisturbed)
     plan = make_plan(load_config(None, {"personas": 4, "turns": 6}))
     assert len(held["messages"]) == 4 * 6
-    assert len(held["ratings"]) == 4 * len(plan.bundle.rubric.dimensions)
-    assert len(held["verdicts"]) >= 4
+    assert len(held["ratings"]) == 2 * 4 * len(plan.bundle.rubric.dimensions)
+    assert len(held["verdicts"]) >= 2 * 4

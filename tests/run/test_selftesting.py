@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,15 @@ from typing import Any
 import pytest
 
 from vera_local.cli.show import summary
+from vera_local.data import data_root
+from vera_local.engine.fake import FakeEngine
 from vera_local.engine.probe import OPTIONS
-from vera_local.engine.seam import EngineDied, Request
+from vera_local.engine.seam import NO_USAGE, EngineDied, Finish, InvalidRequest, Limits, Reply, Request
 from vera_local.errors import UserError
 from vera_local.run import Opener, Plan, Watcher, run, score_run
+from vera_local.run.comparing import compare_judges, compare_runs
+from vera_local.run.rated_runs import read_runs
+from vera_local.run.reading import read_run
 from vera_local.run.selftesting import default_repeats, selftest, selftest_folder
 from vera_local.selftest import Card
 
@@ -181,3 +187,59 @@ async def test_a_lost_engine_leaves_no_card(
     with pytest.raises(EngineDied, match="gone"):
         await tried(make(bundle="psychosis", turns=2), answering(breaking), watcher, tmp_path / "own")
     assert not cache.exists()
+
+
+async def test_a_card_made_with_another_self_test_is_not_quoted(
+    make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path
+) -> None:
+    shutil.copytree(data_root() / "rubric" / "psychosis", tmp_path / "rubric" / "own")
+    shutil.copytree(data_root() / "personas", tmp_path / "personas")
+    plan = make(bundle=str(tmp_path / "rubric" / "own"), personas=2, turns=2)
+    card = await tried(plan, answering(always("No")), watcher, tmp_path / "card")
+    assert (await run(plan, answering(at_random), watcher)).cards == {JUDGE: card}
+    suite = tmp_path / "rubric" / "own" / "selftest.yaml"
+    suite.write_text(suite.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+    assert score_run(plan.out, plan.bundle).cards == {JUDGE: None}
+
+
+async def test_a_judge_below_the_baseline_is_called_so_wherever_its_ratings_are_shown(
+    make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path
+) -> None:
+    plan = make(bundle="psychosis", personas=2, turns=2, judge=[JUDGE, "b@http://127.0.0.1:9/v1"])
+    await run(plan, answering(at_random), watcher)
+    other = make(bundle="psychosis", personas=2, turns=2, seed=1, judge=[JUDGE], out=tmp_path / "other")
+    await run(other, answering(at_random), watcher)
+    told = f"At or below a constant judge in the self-test, so not to be relied on: {JUDGE}."
+
+    def where() -> dict[str, bool]:
+        score_run(plan.out, plan.bundle), score_run(other.out, plan.bundle)
+        id = plan.conversations()[0].id
+        compared = compare_runs([plan.out, other.out], force=True)
+        return {
+            "list": told in read_run(plan.out, plan.bundle, None, None),
+            "conversation": told in read_run(plan.out, plan.bundle, id, JUDGE),
+            "agree": told in read_runs([plan.out]).notes,
+            "runs": told in compared.notes,
+            "judges": told in compare_judges(plan.out).notes,
+        }
+
+    assert not any(where().values())
+    await tried(make(bundle="psychosis", turns=2), answering(always("No")), watcher, tmp_path / "own")
+    assert all(where().values()), where()
+
+
+async def test_a_server_that_counts_no_tokens_is_tried_all_the_same(
+    make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*messages: Any, **how: Any) -> int:
+        raise InvalidRequest("no counting")
+
+    monkeypatch.setattr(FakeEngine, "count_tokens", refuse)
+    monkeypatch.setattr(FakeEngine, "generate", lambda engine, request: _reply(always("No")(request)))
+    opener = answering(always("No"), Limits(context=9000, kv_tokens=None, sequences=8))
+    card = await tried(make(bundle="psychosis", turns=2), opener, watcher, tmp_path / "own")
+    assert card.missing == {}
+
+
+async def _reply(text: str) -> Reply:
+    return Reply(text, Finish.STOP, NO_USAGE)

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from vera_local.engine.seam import EngineDied, Limits, Request
+from vera_local.engine.seam import EngineDied, Finish, InvalidRequest, Limits, Reply, Request, Usage
 from vera_local.errors import UserError
 from vera_local.judge import Mode
 from vera_local.judge.jury import JURY, RULE, join
@@ -356,3 +356,43 @@ async def test_judges_wait_for_room_for_their_reasoning(make: MakePlan, answerin
         await asyncio.wait_for(run(plan, opener, watcher), 60)
         peaks[mode] = next(e.peak for e in opener.engines if any(r in e.requests for r in judging(opener)))
     assert 1 <= peaks["reason"] < peaks["direct"] == 4
+
+
+async def test_a_judge_of_the_run_with_other_settings_is_refused_with_a_way_out(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    before = await run(make(**plain(A)), answering(at_random), watcher)
+    with pytest.raises(
+        UserError, match="judge a: window was false, now true; ask for the same settings again, or "
+    ) as error:
+        await judge_run(make(**plain(A, judge_window=True)), answering(at_random), watcher)
+    assert "`vera-local import RUN/conversations.jsonl --out NEW`" in str(error.value)
+    assert score_run(before.folder, before.bundle) == before
+
+
+@pytest.mark.parametrize("name", [JURY, "a (majority of 2)"])
+def test_no_judge_has_the_name_of_several_together(make: MakePlan, name: str) -> None:
+    with pytest.raises(UserError, match="no judge can be called"):
+        make(judge=[A, f"{name}@http://127.0.0.1:9/v1"], judge_repeats=2)
+
+
+async def test_a_reading_without_its_labels_leaves_the_run_whole(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    def lacking(request: Request) -> str | Reply:
+        return Reply("", Finish.LENGTH, Usage()) if request.labels else at_random(request)
+
+    outcome = await run(make(judge=[A], judge_evidence=False), answering(lacking), watcher)
+    assert outcome.missing_verdicts == {}
+    assert pl.read_parquet(outcome.folder / "verdicts.parquet")["mass"].null_count() > 0
+
+
+async def test_what_went_wrong_is_in_the_verdict_files(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    def failing(request: Request) -> str:
+        if "transcript" in request.messages[0].content:
+            raise InvalidRequest("this does not suit me")
+        return at_random(request)
+
+    outcome = await run(make(**plain(A)), answering(failing), watcher)
+    frame = pl.read_parquet(outcome.folder / "verdicts.parquet")
+    assert set(frame["detail"]) == {"this does not suit me"} and set(frame["state"]) == {"error"}

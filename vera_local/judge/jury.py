@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -17,6 +18,16 @@ RULE = (
     "Repeats of one judge are joined first, and count as one member."
 )
 """How members become one rating, in words that results quote."""
+
+
+def joined_name(judge: str, repeats: int) -> str:
+    """What the repeats of one judge together are called."""
+    return f"{judge} (majority of {repeats})"
+
+
+def joins(name: str) -> bool:
+    """Whether a name is one that `joined_name` gives."""
+    return re.search(r" \(majority of \d+\)$", name) is not None
 
 
 def join(members: Sequence[Sequence[DimensionRating]], rubric: Rubric) -> tuple[DimensionRating, ...]:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from vera_local.bundle import Bundle
+from vera_local.bundle.source import Source
+from vera_local.bundle.suite_file import SELFTEST
 from vera_local.run import manifest
 from vera_local.selftest import Card, kept
 
@@ -15,9 +17,16 @@ APART = frozenset({"judge", "repeat", "window", "evidence", "confidence"})
 
 
 def card_key(identity: Mapping[str, Any], bundle: Bundle) -> str:
-    """What a card is kept under: a fingerprint of a judge, as the manifest describes it, and of the bundle's files."""
+    """What a card is kept under: a fingerprint of a judge, as the manifest describes it, and of the bundle's files,
+    its self-test among them."""
     judge = {key: value for key, value in identity.items() if key not in APART}
-    return manifest.fingerprint({"judge": judge, "bundle": bundle.digests})
+    return manifest.fingerprint({"judge": judge, "bundle": bundle.digests, "selftest": _selftest(bundle)})
+
+
+def _selftest(bundle: Bundle) -> str | None:
+    """The digest of a bundle's self-test as it is now; None where it has none."""
+    file = None if bundle.folder is None else bundle.folder / SELFTEST
+    return Source.read(file).digest if file is not None and file.is_file() else None
 
 
 def cards_of(folder: Path, bundle: Bundle) -> dict[str, Card | None]:

