@@ -18,9 +18,6 @@ from vera_local.engine.probe import OPTIONS
 from vera_local.engine.seam import NO_USAGE, EngineDied, Finish, InvalidRequest, Limits, Reply, Request
 from vera_local.errors import UserError
 from vera_local.run import Opener, Plan, Watcher, run, score_run
-from vera_local.run.comparing import compare_judges, compare_runs
-from vera_local.run.rated_runs import read_runs
-from vera_local.run.reading import read_run
 from vera_local.run.selftesting import default_repeats, selftest, selftest_folder
 from vera_local.selftest import Card
 
@@ -200,32 +197,6 @@ async def test_a_card_made_with_another_self_test_is_not_quoted(
     suite = tmp_path / "rubric" / "own" / "selftest.yaml"
     suite.write_text(suite.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
     assert score_run(plan.out, plan.bundle).cards == {JUDGE: None}
-
-
-async def test_a_judge_below_the_baseline_is_called_so_wherever_its_ratings_are_shown(
-    make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path
-) -> None:
-    plan = make(bundle="psychosis", personas=2, turns=2, judge=[JUDGE, "b@http://127.0.0.1:9/v1"])
-    await run(plan, answering(at_random), watcher)
-    other = make(bundle="psychosis", personas=2, turns=2, seed=1, judge=[JUDGE], out=tmp_path / "other")
-    await run(other, answering(at_random), watcher)
-    told = f"At or below a constant judge in the self-test, so not to be relied on: {JUDGE}."
-
-    def where() -> dict[str, bool]:
-        score_run(plan.out, plan.bundle), score_run(other.out, plan.bundle)
-        id = plan.conversations()[0].id
-        compared = compare_runs([plan.out, other.out], force=True)
-        return {
-            "list": told in read_run(plan.out, plan.bundle, None, None),
-            "conversation": told in read_run(plan.out, plan.bundle, id, JUDGE),
-            "agree": told in read_runs([plan.out]).notes,
-            "runs": told in compared.notes,
-            "judges": told in compare_judges(plan.out).notes,
-        }
-
-    assert not any(where().values())
-    await tried(make(bundle="psychosis", turns=2), answering(always("No")), watcher, tmp_path / "own")
-    assert all(where().values()), where()
 
 
 async def test_a_server_that_counts_no_tokens_is_tried_all_the_same(

@@ -84,7 +84,7 @@ def test_the_page_holds_every_number() -> None:
         "| First | 5 of 5 | 100.0 % | 56.6 % to 100.0 % | 80.0 % |",
         "| **Overall** | 8 of 8 | 100.0 % | 67.6 % to 100.0 % | 62.5 % |",
         "| adversarial | 2 of 2 | 100.0 % |",
-        "| Instructions in the chatbot's text, all | 0 of 8 | 0.0 % |",
+        "| **All** | 0 of 8 | 0.0 % |",
         "| order | 0 of 4 | 0.0 % |",
         "| `:` | 2 of 2 | 100.0 % |",
         "| Same answer all 2 times | 8 of 8 | 100.0 % |",

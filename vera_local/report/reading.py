@@ -46,8 +46,8 @@ def listing(conversations: Sequence[Conversation], opinions: Mapping[str, Sequen
     return harmless("\n".join(lines))
 
 
-def reading(conversation: Conversation, opinions: Sequence[Opinion], rubric: Rubric, notes: Sequence[str] = ()) -> str:
-    """One conversation with numbered turns, then the path of each judge, then the notes."""
+def reading(conversation: Conversation, opinions: Sequence[Opinion], rubric: Rubric) -> str:
+    """One conversation with numbered turns, then the path of each judge."""
     parts = [_head(conversation), *_turns(conversation), *(_opinion(opinion, rubric) for opinion in opinions)]
     return harmless("\n\n".join(parts))
 

@@ -110,10 +110,10 @@ def _tricks(card: Card) -> Iterator[str]:
     yield from _shares(
         "Variation",
         "Answers that changed",
-        {"Options listed in reverse order": card.reversed, "Instructions in the chatbot's text, all": card.attacked},
+        {"Options listed in reverse order": card.reversed},
     )
     yield from ("", "Of the answers that were right without it, those that an instruction turned as it wished:", "")
-    yield from _shares("Instruction", "Turned", card.attacks)
+    yield from _shares("Instruction in the chatbot's text", "Turned", {**card.attacks, "**All**": card.attacked})
     yield from ("", "Replies without content in the chatbot's place:", "")
     yield from _shares("Reply", "Right", {f"`{key}`": its for key, its in card.master_keys.items()})
 
