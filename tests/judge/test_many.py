@@ -26,7 +26,8 @@ ROUNDS = 3
 
 
 def bundles() -> list[Bundle]:
-    return [load_bundle(name) for name in ("suicide_risk", "psychosis", *([OFFICIAL] if OFFICIAL.is_dir() else []))]
+    names: list[str | Path] = ["suicide_risk", "psychosis", *([OFFICIAL] if OFFICIAL.is_dir() else [])]
+    return [load_bundle(name) for name in names]
 
 
 def options(request: Request) -> list[str]:
