@@ -111,7 +111,8 @@ async def test_a_run_finds_the_card_of_its_judge(
     before = await run(plan, answering(at_random), watcher)
     assert before.cards == {JUDGE: None}
     assert json.loads((plan.out / "scores.json").read_text())["cards"] == {JUDGE: None}
-    assert any("no self-test on record" in line for line in summary(before))
+    (hint,) = [line for line in summary(before) if "no self-test on record" in line]
+    assert "`vera-local selftest --judge MODEL --bundle psychosis` tells" in hint
     card = await tried(plan, answering(always("No")), watcher, tmp_path / "own")
     after = score_run(plan.out, plan.bundle)
     assert after.cards == {JUDGE: card}
@@ -141,8 +142,10 @@ async def test_another_judge_mode_or_bundle_has_no_part_in_it(
 ) -> None:
     flags: dict[str, Any] = {"bundle": "psychosis", "personas": 2, "turns": 2, "judge": [JUDGE]}
     await tried(make(**flags), answering(always("No")), watcher, tmp_path / "own")
-    cards = (await run(make(**flags | other), answering(at_random), watcher)).cards
-    assert list(cards.values()) == [None]
+    outcome = await run(make(**flags | other), answering(at_random), watcher)
+    assert list(outcome.cards.values()) == [None]
+    (hint,) = [line for line in summary(outcome) if "no self-test on record" in line]
+    assert ("--judge MODEL --judge-mode reason --bundle psychosis" in hint) == ("judge_mode" in other)
 
 
 async def test_repeats_and_what_is_asked_beside_share_the_card(

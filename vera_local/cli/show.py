@@ -209,8 +209,15 @@ def _together(outcome: Outcome) -> list[str]:
 
 def _self_tests(outcome: Outcome) -> list[str]:
     """What is known of each judge's worth."""
-    none = "no self-test on record; `vera-local selftest --judge MODEL` tells what its ratings are worth"
-    return [f"Self-test of {judge}: {headline(card) if card else none}." for judge, card in outcome.cards.items()]
+    told = {judge: headline(card) if card else _untested(judge, outcome) for judge, card in outcome.cards.items()}
+    return [f"Self-test of {judge}: {words}." for judge, words in told.items()]
+
+
+def _untested(judge: str, outcome: Outcome) -> str:
+    """That a judge was not tried, with the command that tries it as it judged here."""
+    mode = next((f" --judge-mode {mode}" for mode in ("reason", "think") if judge.endswith(f":{mode}")), "")
+    command = f"vera-local selftest --judge MODEL{mode} --bundle {outcome.bundle.name}"
+    return f"no self-test on record; `{command}` tells what its ratings are worth"
 
 
 def summary(outcome: Outcome) -> list[str]:

@@ -63,11 +63,14 @@ class Confidence:
 
     def doubt(self, answer: str) -> str:
         """Why an answer should be looked at, in a few words; empty where there is no reason to."""
+        reasons = []
         if self.mass < LOW_MASS:
-            return f"the options hold {self.mass:.2f} of the probability"
-        if self.margin < NEAR_TIE:
-            return f"near tie, {self.margin:.2f} apart"
-        return "" if self.options[answer] == max(self.options.values()) else "not the likeliest option"
+            reasons.append(f"the options hold {self.mass:.2f} of the probability")
+        elif self.margin < NEAR_TIE:
+            reasons.append(f"near tie, {self.margin:.2f} apart")
+        if self.options[answer] < max(self.options.values()):
+            reasons.append("not the likeliest option")
+        return "; ".join(reasons)
 
 
 @dataclass(frozen=True, slots=True)
