@@ -108,6 +108,38 @@ async def test_what_is_no_reply_is_tried_again_and_told(
         await talk(chatbot(program(tmp_path, body), reply_limit=1000), HELLO)
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("if heard == 1: print('loading')\nprint(json.dumps({'reply': f'{heard} {message}'}))", "not a line of JSON"),
+        ("print(json.dumps({'reply': f'{heard} {message}'})); print(json.dumps({'reply': 'a line too many'}))",
+         "it wrote a line that nobody had asked for"),
+    ],
+)  # fmt: skip
+async def test_a_reply_is_never_that_to_an_earlier_message(tmp_path: Path, body: str, told: str) -> None:
+    bot = chatbot(program(tmp_path, body), retries=0)
+    session = await bot.open(NEW, 1)
+    try:
+        first = (await session.reply(HELLO, 1)).text
+        assert first == "1 hi"
+        # The line too many has come by then.
+        await asyncio.sleep(0.2)
+        with pytest.raises(ChatbotFailed, match=told):
+            await session.reply(LONGER, 1)
+    except ChatbotFailed as error:
+        assert told in str(error)
+    finally:
+        await session.aclose()
+
+
+async def test_last_words_end_in_no_part_of_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOT_API_KEY", KEY)
+    body = "sys.exit('no ' * 62 + os.environ['BOT_API_KEY'] + ' it is')"
+    with pytest.raises(ChatbotFailed, match="ended with code 1") as caught:
+        await talk(chatbot(program(tmp_path, body)), HELLO)
+    assert KEY[:6] not in str(caught.value)
+
+
 async def test_a_process_that_hangs_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     body = f"open({str(file)!r}, 'a').write(f'{{os.getpid()}}\\n'); time.sleep(3600)"

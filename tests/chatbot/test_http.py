@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
 import time
+import tracemalloc
+import zlib
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -23,11 +27,11 @@ HELLO = (Message(Speaker.PERSONA, 'hi "there" {session} {message}\n'),)
 LONGER = (*HELLO, Message(Speaker.CHATBOT, "yes?"), Message(Speaker.PERSONA, "no"))
 FAST = {"backoff": 0.001, "retries": 2, "timeout": 30, "connect_timeout": 10}
 KEY = "s3cret-key-of-the-bot"
+PLAIN = {"request": {"text": "{message}", "id": "{session}"}, "reply": "reply"}
 
 
 def chatbot(raw: Raw, **settings: Any) -> Chatbot:
-    plain = {"url": f"{raw.url}/talk", "request": {"text": "{message}", "id": "{session}"}, "reply": "reply"}
-    return make_chatbot(HttpSettings.model_validate(plain | FAST | settings))
+    return make_chatbot(HttpSettings.model_validate(PLAIN | {"url": f"{raw.url}/talk"} | FAST | settings))
 
 
 async def once(bot: Chatbot, history: tuple[Message, ...] = HELLO, seed: int = 1) -> Answer:
@@ -201,6 +205,8 @@ async def test_a_fault_is_tried_again_and_then_told_with_its_cause(fault: str, t
         (b'{"reply": "\\ud800"}', "half of a surrogate pair"),
         (b"[" * 100_000, "not whole JSON"),
         (b"[]", "it has no reply"),
+        (b'{"reply": null, "error": "no  model"}', "it reported an error: no model, in 3 tries$"),
+        (b'{"reply": "", "error": {"code": 5}}', r'it reported an error: \{"code": 5\}, in 3 tries$'),
     ],
 )
 async def test_a_reply_that_is_none_is_a_fault(content: bytes, told: str) -> None:
@@ -226,6 +232,75 @@ async def test_what_is_refused_is_not_sent_again(act: Act, told: str, monkeypatc
             await once(chatbot(raw, headers={"Authorization": "Bearer env:BOT_KEY"}))
     assert len(raw.asked) == 1
     assert KEY not in str(caught.value)
+
+
+async def test_a_long_refusal_is_one_and_ends_in_no_part_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOT_KEY", KEY)
+    words = b"no " * 60 + KEY.encode() * 200_000
+    async with serving(answers(sent(words, 400))) as raw:
+        with pytest.raises(ChatbotFailed, match="status 400: no no") as caught:
+            await once(chatbot(raw, headers={"Authorization": "Bearer env:BOT_KEY"}))
+    assert len(raw.asked) == 1
+    assert KEY[:8] not in str(caught.value)
+
+
+async def test_a_key_in_the_address_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOT_KEY", "secret-host.invalid")
+    bot = make_chatbot(HttpSettings.model_validate(PLAIN | FAST | {"url": "http://env:BOT_KEY:9/talk"}))
+    with pytest.raises(UserError, match=r"no chatbot answers at http://\[BOT_KEY\]:9") as caught:
+        await bot.check()
+    assert "secret-host" not in str(caught.value)
+
+
+async def test_a_packed_reply_is_unpacked_and_never_beyond_its_limit() -> None:
+    reply = json.dumps({"reply": "yes"}).encode()
+    bomb = gzip.compress(b'{"reply": "' + b"x" * 50_000_000 + b'"}')
+    for packed in (gzip.compress(reply), zlib.compress(reply)):
+        async with serving(answers(sent(packed, Content_Encoding="gzip"))) as raw:
+            assert (await once(chatbot(raw))).text == "yes"
+    for packed, coding, told in (
+        (bomb, "gzip", "larger than 1000000 bytes"),
+        (gzip.compress(bomb), "gzip, gzip", "packed as 'gzip, gzip'"),
+        (b"no gzip", "gzip", "packed in a broken way"),
+    ):
+        async with serving(answers(sent(packed, Content_Encoding=coding))) as raw:
+            tracemalloc.start()
+            with pytest.raises(ChatbotFailed, match=f"{told}.* in 3 tries"):
+                await once(chatbot(raw))
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert peak < 10_000_000
+
+
+async def test_a_reply_without_end_is_cut_off() -> None:
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"reply": "')
+        while True:
+            writer.write(b"x" * 100_000)
+            await writer.drain()
+
+    async with serving(answers(endless)) as raw:
+        with pytest.raises(ChatbotFailed, match="larger than 1000000 bytes, in 3 tries"):
+            await once(chatbot(raw))
+
+
+async def test_the_call_that_ends_a_conversation_keeps_to_the_pace_and_to_the_number_at_once() -> None:
+    busy, most = 0, 0
+
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        nonlocal busy, most
+        busy, most = busy + 1, max(most, busy + 1)
+        await asyncio.sleep(0.02)
+        busy -= 1
+        await said({"reply": "yes"})(writer)
+
+    async with serving(answers(slow)) as raw:
+        bot = chatbot(raw, concurrency=1, requests_per_minute=3000, end={"url": f"{raw.url}/end"})
+        began = time.monotonic()
+        await asyncio.gather(*(once(bot) for _ in range(4)))
+        assert time.monotonic() - began >= 7 * 0.02
+    assert [a.target for a in raw.asked].count("/end") == 4
+    assert most == 1
 
 
 async def test_a_key_in_a_reply_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

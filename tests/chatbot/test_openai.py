@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -112,6 +113,43 @@ async def test_no_server_is_told() -> None:
         pass
     with pytest.raises(UserError, match=rf"no server answers at {raw.url}/v1 \(.*; start it or correct the base URL"):
         await chatbot(raw.url).check()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [sent(b"", 401), sent(b"", 503), sent(b'{"data": []}'), said({"data": [{"id": KEY}]}), None],
+)
+async def test_a_key_in_the_base_url_is_told_by_its_name(act: Act | None) -> None:
+    async with serving(lambda _: act or said({})) as raw:
+        url = f"{raw.url}/env:OUR_KEY/v1"
+        if act is not None:
+            with pytest.raises(UserError, match=r"/\[OUR_KEY\]/v1") as caught:
+                await chatbot(raw.url, url=url).check()
+    if act is None:
+        with pytest.raises(UserError, match=r"no server answers at .*/\[OUR_KEY\]/v1") as caught:
+            await chatbot(raw.url, url=url).check()
+    assert KEY not in str(caught.value)
+
+
+async def test_a_list_of_models_without_end_is_no_list() -> None:
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[")
+        while True:
+            writer.write(b"1," * 100_000)
+            await writer.drain()
+
+    async with serving(lambda _: endless) as raw:
+        with pytest.raises(UserError, match=r"its reply is larger than 1000000 bytes\); start it or correct"):
+            await chatbot(raw.url).check()
+
+
+async def test_a_key_may_stand_among_further_keys_of_a_request() -> None:
+    completion = said({"choices": [{"message": {"content": "yes"}}]})
+    async with serving(lambda _: completion) as raw:
+        await once(chatbot(raw.url, extra={"caller": {"key": "env:OUR_KEY"}}))
+        with pytest.raises(UserError, match="the environment variable NO_SUCH_KEY is empty"):
+            chatbot(raw.url, extra={"caller": "env:NO_SUCH_KEY"})
+    assert raw.asked[-1].json["caller"] == {"key": KEY}
 
 
 async def test_a_server_without_a_list_of_models_is_believed() -> None:

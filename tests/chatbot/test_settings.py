@@ -31,6 +31,11 @@ def read(chatbot: Any) -> Any:
         (HTTP | {"url": "http://h/?api_key=abc"}, r"key chatbot\.url: must not hold a key; put api_key into an env"),
         (HTTP | {"headers": {"Authorization": "Bearer abc"}}, r"headers: must not hold a key; put Authorization"),
         (HTTP | {"headers": {"X-Api-Key": "abc"}}, r"headers: must not hold a key; put X-Api-Key"),
+        (HTTP | {"request": {"text": "{message}", "auth": [{"api_key": "abc"}]}}, "must not hold a key; put api_key"),
+        (HTTP | {"start": {"url": "http://h", "request": '{"token": "abc"}'}}, "request: must not hold a key; put t"),
+        ({"kind": "openai", "model": "m", "url": "http://h", "extra": {"api_key": "abc"}}, "must not hold a key; put"),
+        ({"kind": "command", "command": "bot --api-key abc"}, "must not hold a key; let the program read --api"),
+        ({"kind": "command", "command": "bot --token=abc"}, "must not hold a key; let the program read --token"),
         (HTTP | {"headers": {"X": "ä"}}, r"headers: x holds characters that no header may hold"),
         (HTTP | {"request": {"text": "{massage}"}}, r"request: \{massage\} is no place to fill"),
         (HTTP | {"request": {"text": "hi"}}, r'request has to hold "\{message\}" or "\{history\}"'),
@@ -49,6 +54,18 @@ def test_what_is_wrong_is_told(chatbot: Any, told: str) -> None:
     with pytest.raises(UserError, match=told) as caught:
         read(chatbot)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "chatbot",
+    [
+        HTTP | {"request": {"text": "{message}", "api_key": "env:KEY", "token": "{session}", "max_tokens": "5"}},
+        {"kind": "openai", "model": "m", "url": "http://h", "extra": {"tokenizer": "x", "max_tokens": 5, "key": ""}},
+        {"kind": "command", "command": "bot --max-tokens 5 --tokenizer gpt2 --verbose-key --seed 1"},
+    ],
+)
+def test_what_is_no_key_is_taken(chatbot: Any) -> None:
+    assert read(chatbot)
 
 
 def test_a_table_without_a_kind_is_a_models() -> None:

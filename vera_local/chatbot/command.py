@@ -29,7 +29,8 @@ class CommandKind:
         # The program reads its keys by itself, and its last words are told.
         keyring.watch()
         self._settings = settings
-        self._shared = Desk(settings) if settings.shared else None
+        self._keyring = keyring
+        self._shared = Desk(settings, keyring) if settings.shared else None
 
     @property
     def remembers(self) -> bool:
@@ -45,7 +46,7 @@ class CommandKind:
             raise UserError(f"chatbot command: there is no program {program}; correct the command")
 
     async def begin(self) -> CommandLine:
-        return CommandLine(self._shared or Desk(self._settings), self._settings)
+        return CommandLine(self._shared or Desk(self._settings, self._keyring), self._settings, self._keyring)
 
     async def aclose(self) -> None:
         if self._shared is not None:
@@ -55,8 +56,9 @@ class CommandKind:
 class Desk:
     """One process at a time, with one request at a time; started when it is needed, and again when it is gone."""
 
-    def __init__(self, settings: CommandSettings) -> None:
+    def __init__(self, settings: CommandSettings, keyring: Keyring) -> None:
         self._settings = settings
+        self._keyring = keyring
         self._process: Process | None = None
         self._free = asyncio.Lock()
         self.number = 0
@@ -89,7 +91,8 @@ class Desk:
 
     async def _running(self) -> Process:
         if self._process is None:
-            self._process = await Process.start(self._settings.command, ESCAPED * self._settings.reply_limit)
+            limit = ESCAPED * self._settings.reply_limit
+            self._process = await Process.start(self._settings.command, limit, self._keyring.told)
             self.number += 1
         return self._process
 
@@ -102,9 +105,10 @@ class Desk:
 class CommandLine:
     """One conversation. Where the program remembers it, it is lost with its process."""
 
-    def __init__(self, desk: Desk, settings: CommandSettings) -> None:
+    def __init__(self, desk: Desk, settings: CommandSettings, keyring: Keyring) -> None:
         self._desk = desk
         self._settings = settings
+        self._keyring = keyring
         self._session = str(uuid4())
         self._process: int | None = None
 
@@ -118,7 +122,7 @@ class CommandLine:
             "turn": len(history),
             "seed": seed,
         }
-        answer = _answer(await self._desk.exchange(request))
+        answer = self._answer(await self._desk.exchange(request))
         self._process = self._desk.number
         return answer
 
@@ -126,10 +130,9 @@ class CommandLine:
         if not self._settings.shared:
             await self._desk.close()
 
-
-def _answer(came: Any) -> Answer:
-    if isinstance(came, dict) and isinstance(came.get("reply"), str):
-        return Answer(came["reply"])
-    if isinstance(came, dict) and "error" in came:
-        raise Fault(f"it reported an error: {' '.join(str(came['error']).split())[:200]}")
-    raise Fault('its reply is no {"reply": "text"}')
+    def _answer(self, came: Any) -> Answer:
+        if isinstance(came, dict) and isinstance(came.get("reply"), str):
+            return Answer(came["reply"])
+        if isinstance(came, dict) and "error" in came:
+            raise Fault(f"it reported an error: {self._keyring.told(str(came['error']))}")
+        raise Fault('its reply is no {"reply": "text"}')

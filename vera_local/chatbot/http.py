@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -10,7 +11,7 @@ from uuid import uuid4
 
 import httpx
 
-from vera_local.chatbot.keyring import NAMED, Keyring
+from vera_local.chatbot.keyring import Keyring
 from vera_local.chatbot.manners import Fault
 from vera_local.chatbot.protocol import Answer, ChatbotFailed
 from vera_local.chatbot.settings import Call, HttpSettings
@@ -52,6 +53,10 @@ class HttpKind:
     async def aclose(self) -> None:
         await self.web.aclose()
 
+    def told(self, error: Any) -> str:
+        """What the service says of an error, fit to tell."""
+        return self._keyring.told(error if isinstance(error, str) else json.dumps(error))
+
     def sending(self, call: Call, values: dict[str, Any]) -> Sending:
         """A call with everything filled in; raises UserError where the environment lacks a key."""
         session = "" if values["session"] is None else str(values["session"])
@@ -59,12 +64,9 @@ class HttpKind:
         # Keys first: what a session or a message holds is never taken for the name of one.
         headers = {name: self._keyring.fill(text).replace("{session}", session) for name, text in headers.items()}
         url = self._keyring.fill(call.url).replace("{session}", quote(session, safe=""))
-        request = filled(mapped_texts(call.request, self._key_or_text), values)
+        request = filled(mapped_texts(call.request, self._keyring.fill_whole), values)
         bodiless = call.method in ("GET", "DELETE")
         return Sending(call.method, url, headers, None if bodiless else request, request if bodiless else None)
-
-    def _key_or_text(self, text: str) -> str:
-        return self._keyring.fill(text) if NAMED.fullmatch(text) else text
 
 
 class HttpLine:
@@ -96,6 +98,8 @@ class HttpLine:
         text = _found(came, self._settings.reply)
         if text is not None and not isinstance(text, str):
             raise Fault(f"what it has at {self._settings.reply} is no text")
+        if not text and isinstance(came, dict) and came.get("error"):
+            raise Fault(f"it reported an error: {self._kind.told(came['error'])}")
         path = self._settings.session
         if path and self._session is None:
             self._session = _scalar(_found(came, path), path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
+from urllib.parse import quote, quote_plus
 
 from vera_local.errors import UserError
 
@@ -14,7 +16,22 @@ NAMED = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 SHORTEST = 8
 """Characters from which a value counts as a secret: shorter ones are stand-ins such as `EMPTY`, and ordinary words."""
 
+TOLD = 200
+"""Characters of another's own words that are told."""
+
 _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
+
+
+_SECRET_VALUE = re.compile(
+    r"(?:^|[-_])(?:(?:api|access|auth|secret|private|subscription)[-_]?key|key|(?:access|api|auth|bearer)[-_]?token"
+    r"|token|secret|password|passwd|credentials?|authorization)$",
+    re.IGNORECASE,
+)
+
+
+def names_key(name: str) -> bool:
+    """Whether what has that name in a request or on a command line is a key; `max_tokens` is none."""
+    return _SECRET_VALUE.search(name) is not None
 
 
 def names_secret(name: str) -> bool:
@@ -44,13 +61,28 @@ class Keyring:
         """`text` with each `env:NAME` replaced by that variable's key; raises as `value`."""
         return NAMED.sub(lambda found: self.value(found[1]), text)
 
+    def fill_whole(self, text: str) -> str:
+        """As `fill`, where `text` is an `env:NAME` and nothing else; any other text as it is."""
+        return self.fill(text) if NAMED.fullmatch(text) else text
+
     def watch(self) -> None:
         """Hide, too, what the environment holds for code that reads its keys by itself."""
         self._secrets |= {name: value.strip() for name, value in self._environment.items() if names_secret(name)}
 
     def hide(self, text: str) -> str:
-        """`text` with every key replaced by the name of its variable."""
-        for name, key in self._secrets.items():
+        """`text` with every key replaced by the name of its variable, as it is or as URLs and JSON write it."""
+        # The longest first: one key may begin with another.
+        for name, key in sorted(self._secrets.items(), key=lambda item: -len(item[1])):
             if len(key) >= SHORTEST:
-                text = text.replace(key, f"[{name}]")
+                for written in _ways_to_write(key):
+                    text = text.replace(written, f"[{name}]")
         return text
+
+    def told(self, text: str) -> str:
+        """The beginning of another's words, on one line. Keys are hidden first: half a key would not be known."""
+        return self.hide(" ".join(text.split()))[:TOLD]
+
+
+def _ways_to_write(key: str) -> tuple[str, ...]:
+    escaped = json.dumps(key)[1:-1]
+    return (key, escaped, escaped.replace("/", "\\/"), quote(key, safe=""), quote(key), quote_plus(key))

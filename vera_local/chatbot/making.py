@@ -9,6 +9,7 @@ from vera_local.chatbot.openai import OpenAIKind
 from vera_local.chatbot.polite import Kind, PoliteChatbot
 from vera_local.chatbot.python import PythonKind
 from vera_local.chatbot.settings import CommandSettings, HttpSettings, OpenAISettings, PythonSettings
+from vera_local.errors import UserError
 
 Asked = OpenAISettings | HttpSettings | PythonSettings | CommandSettings
 """Settings of the chatbots that are asked while a run goes on."""
@@ -21,9 +22,13 @@ def make_chatbot(settings: Asked, system_prompt: str = "", aliases: tuple[str, .
     or the user's code is missing.
     """
     keyring = Keyring()
+    try:
+        kind = _kind(settings, keyring, system_prompt, aliases)
+    except UserError as error:
+        raise UserError(keyring.hide(str(error))) from None
     at_once = 1 if isinstance(settings, CommandSettings) and settings.shared else settings.concurrency
     manners = settings.model_copy(update={"concurrency": at_once})
-    return PoliteChatbot(_kind(settings, keyring, system_prompt, aliases), manners, keyring)
+    return PoliteChatbot(kind, manners, keyring)
 
 
 def _kind(settings: Asked, keyring: Keyring, system_prompt: str, aliases: tuple[str, ...]) -> Kind:

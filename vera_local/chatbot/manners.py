@@ -56,6 +56,10 @@ class Gate:
                 await self._pause(fault, tried, draw)
         raise AssertionError("the last try returns or raises")
 
+    async def once(self, attempt: Attempt[T]) -> T:
+        """What one try gives, within the same limits; raises what it raises, or Fault for taking too long."""
+        return await self._once(attempt)
+
     def _must_be_worth_it(self, fault: Fault, tried: int, tries: int) -> None:
         if fault.wait is not None and fault.wait > self._manners.longest_wait:
             asked = f"it asks to be left alone for {fault.wait:.0f} s"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
@@ -14,6 +16,7 @@ from vera_local.chatbot.local import seen_by_chatbot
 from vera_local.chatbot.manners import Fault
 from vera_local.chatbot.protocol import Answer
 from vera_local.chatbot.settings import OpenAISettings
+from vera_local.chatbot.template import mapped_texts
 from vera_local.chatbot.web import REFUSED, Sending, Web
 from vera_local.conversation import Message
 from vera_local.engine.seam import Usage
@@ -38,6 +41,7 @@ class OpenAIKind:
         self._names = (settings.model, *aliases)
         self._model = settings.model
         self._web = Web(settings, keyring)
+        self._extra = mapped_texts(settings.extra, keyring.fill_whole)
         self._base = keyring.fill(settings.url).rstrip("/")
 
     @property
@@ -104,23 +108,23 @@ class OpenAIKind:
             **stated,
             **({"seed": seed} if s.send_seed else {}),
             **({"stream": True} if s.stream else {}),
-            **s.extra,
+            **self._extra,
         }
 
     async def _served(self, base: str) -> list[str] | None:
         """The names of the server's models; None where it has no such list. UserError where it is not ready."""
+        sending = Sending("GET", f"{base}/models", self._headers())
         try:
-            response = await self._web.client().get(f"{base}/models", headers=self._headers(), timeout=LISTING_SECONDS)
-        except httpx.RequestError as error:
-            raise UserError(
-                f"no server answers at {self._base} ({error or type(error).__name__}); start it or correct the base URL"
-            ) from None
-        status = response.status_code
+            async with asyncio.timeout(LISTING_SECONDS):
+                status, body = await self._web.status(self._web.client(), sending)
+        except (Fault, TimeoutError) as error:
+            reason = str(error) or "no answer in time"
+            raise UserError(f"no server answers at {self._base} ({reason}); start it or correct the base URL") from None
         if status in REFUSED:
             raise UserError(f"the server at {self._base} refuses access (status {status}); see to key_env")
         if status >= 500:
             raise UserError(f"the server at {self._base} is not ready (status {status}); try again when it is")
-        return _listed(response)
+        return _listed(body)
 
 
 class OpenAILine:
@@ -137,10 +141,10 @@ class OpenAILine:
         return None
 
 
-def _listed(response: httpx.Response) -> list[str] | None:
+def _listed(body: bytes) -> list[str] | None:
     try:
-        return [str(model["id"]) for model in response.json()["data"]]
-    except (AttributeError, KeyError, TypeError, ValueError):
+        return [str(model["id"]) for model in json.loads(body)["data"]]
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +13,7 @@ from vera_local.chatbot.manners import Attempt, Breaker, Fault, Gate
 from vera_local.chatbot.protocol import Answer, ChatbotFailed, ChatbotOverflow
 from vera_local.chatbot.settings import Manners
 from vera_local.conversation import Conversation, Message
+from vera_local.errors import UserError
 from vera_local.seed import derive
 
 T = TypeVar("T")
@@ -75,7 +77,10 @@ class PoliteChatbot:
         return self._kind.places
 
     async def check(self) -> None:
-        await self._kind.check()
+        try:
+            await self._kind.check()
+        except UserError as error:
+            raise UserError(self._keyring.hide(str(error))) from None
 
     async def open(self, conversation: Conversation, seed: int) -> PoliteSession:
         return PoliteSession(await self.asked(self._kind.begin, seed), self)
@@ -102,6 +107,12 @@ class PoliteChatbot:
             hidden = ChatbotFailed(self._keyring.hide(str(error)))
             self._breaker.failed(hidden)
             raise hidden from None
+
+    async def end(self, line: Line) -> None:
+        """One try to end a conversation, which waits for its turn unless the whole run is being stopped."""
+        task = asyncio.current_task()
+        stopping = task is not None and task.cancelling() > 0
+        await (line.end() if stopping else self._gate.once(line.end))
 
     async def _answer(self, line: Line, history: Sequence[Message], seed: int) -> Answer:
         async def attempt() -> Answer:
@@ -134,4 +145,4 @@ class PoliteSession:
 
     async def aclose(self) -> None:
         with suppress(Fault, ChatbotFailed):
-            await self._line.end()
+            await self._chatbot.end(self._line)

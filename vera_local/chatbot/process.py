@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,14 +36,15 @@ class Gone(Fault):
 class Process:
     """One process in a session of its own, so that Ctrl-C does not reach it and all that it starts ends with it."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, tell: Callable[[str], str]) -> None:
         self._process = process
+        self._tell = tell
         self._words = b""
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
-    async def start(cls, command: Sequence[str], line_limit: int) -> Process:
-        """Start `command`; a line of its output may have `line_limit` bytes."""
+    async def start(cls, command: Sequence[str], line_limit: int, tell: Callable[[str], str]) -> Process:
+        """Start `command`; a line of its output may have `line_limit` bytes. `tell` makes words of its fit to tell."""
         tied = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid())] if sys.platform == "linux" else []
         pipe = asyncio.subprocess.PIPE
         return cls(
@@ -57,28 +58,42 @@ class Process:
                 start_new_session=True,
                 # A Python program would otherwise keep its lines in a buffer.
                 env=os.environ | {"PYTHONUNBUFFERED": "1"},
-            )
+            ),
+            tell,
         )
 
     async def exchange(self, request: Mapping[str, Any]) -> Any:
-        """What comes back for one line; Fault where it is no JSON, Gone where nothing more will come."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            await self._process.stdin.drain()
-            line = await self._process.stdout.readline()
-        except ValueError:
-            raise Gone("its reply is longer than a line may be") from None
-        except ConnectionError:
-            line = b""
+        """What comes back for one line; Gone where that is no JSON, or nothing more will come.
+
+        One line too many would make every later reply the answer to an earlier message.
+        """
+        line = await self._line_for(json.dumps(request).encode() + b"\n")
         if not line.endswith(b"\n"):
             raise Gone(await self._how_it_ended())
         try:
             return json.loads(line.decode("utf-8"))
         except UnicodeDecodeError:
-            raise Fault("its reply is not in UTF-8") from None
+            raise Gone("its reply is not in UTF-8") from None
         except (ValueError, RecursionError):
-            raise Fault("its reply is not a line of JSON") from None
+            raise Gone("its reply is not a line of JSON") from None
+
+    async def _line_for(self, request: bytes) -> bytes:
+        """The line that follows a request, cut or empty where the process ended."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        reading = asyncio.create_task(self._process.stdout.readline())
+        try:
+            # Gives it the time to find a line that is there already.
+            await asyncio.sleep(0)
+            if reading.done() and reading.exception() is None and reading.result():
+                raise Gone("it wrote a line that nobody had asked for")
+            with suppress(ConnectionError):
+                self._process.stdin.write(request)
+                await self._process.stdin.drain()
+            return await reading
+        except ValueError:
+            raise Gone("its reply is longer than a line may be") from None
+        finally:
+            reading.cancel()
 
     async def close(self) -> None:
         """Close its input and wait for its end, forced where it takes too long."""
@@ -117,4 +132,4 @@ class Process:
         except TimeoutError:
             return "its process closed its output"
         said = self._words.decode(errors="replace").strip().splitlines()
-        return f"its process ended with code {code}" + (f" ({said[-1].strip()[:200]})" if said else "")
+        return f"its process ended with code {code}" + (f" ({self._tell(said[-1])})" if said else "")

@@ -8,7 +8,7 @@ import inspect
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -31,6 +31,7 @@ class PythonKind:
 
     def __init__(self, settings: PythonSettings, keyring: Keyring) -> None:
         self._settings = settings
+        self._keyring = keyring
         # The code reads its keys by itself, and what it says when it fails is told.
         keyring.watch()
         self._factory = find(settings.factory)
@@ -47,24 +48,36 @@ class PythonKind:
         return None
 
     async def begin(self) -> PythonLine:
-        bot = await _called("the factory", self._factory)
+        bot = await self._call("the factory", self._factory)
         if not callable(bot):
             raise ChatbotFailed(f"the factory gave something of type {type(bot).__name__}, which cannot be called")
-        return PythonLine(bot)
+        return PythonLine(bot, self._call)
 
     async def aclose(self) -> None:
         return None
 
+    async def _call(self, who: str, call: Callable[..., Any], *arguments: Any) -> Any:
+        """What a call of the user's code gives; Fault where it raises."""
+        try:
+            given = call(*arguments) if _is_async(call) else await _in_thread(lambda: call(*arguments))
+            return await given if inspect.isawaitable(given) else given
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(place.filename).name}, line {place.lineno}"
+            told = self._keyring.told(str(error))
+            raise Fault(f"{who} raised {type(error).__name__} ({told}) at {where}") from error
+
 
 class PythonLine:
-    """One conversation with one callable."""
+    """One conversation with one callable. `call` gives what a call of it gives."""
 
-    def __init__(self, bot: Callable[..., Any]) -> None:
+    def __init__(self, bot: Callable[..., Any], call: Callable[..., Awaitable[Any]]) -> None:
         self._bot = bot
+        self._call = call
 
     async def ask(self, history: Sequence[Message], seed: int) -> Answer:
         seen = [asdict(seen_by_chatbot(m)) for m in history]
-        text = await _called("the chatbot's code", self._bot, history[-1].text, seen)
+        text = await self._call("the chatbot's code", self._bot, history[-1].text, seen)
         if not isinstance(text, str):
             raise ChatbotFailed(f"the chatbot's code gave something of type {type(text).__name__} instead of text")
         return Answer(text)
@@ -72,7 +85,7 @@ class PythonLine:
     async def end(self) -> None:
         close = getattr(self._bot, "aclose", None) or getattr(self._bot, "close", None)
         if close is not None:
-            await _called("the chatbot's code", close)
+            await self._call("the chatbot's code", close)
 
 
 def find(target: str) -> Callable[..., Any]:
@@ -94,19 +107,6 @@ def find(target: str) -> Callable[..., Any]:
     if not callable(found):
         raise UserError(f"chatbot {target}: {module} has nothing called {name} that can be called; correct the name")
     return found  # type: ignore[no-any-return]
-
-
-async def _called(who: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """What a call of the user's code gives; Fault where it raises."""
-    try:
-        given = call(*arguments) if _is_async(call) else await _in_thread(lambda: call(*arguments))
-        return await given if inspect.isawaitable(given) else given
-    except (Fault, ChatbotFailed):
-        raise
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}, line {place.lineno}"
-        raise Fault(f"{who} raised {type(error).__name__} ({' '.join(str(error).split())[:200]}) at {where}") from error
 
 
 def _is_async(call: Callable[..., Any]) -> bool:

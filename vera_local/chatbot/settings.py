@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from vera_local.chatbot.keyring import NAMED, names_secret
+from vera_local.chatbot.keyring import NAMED, names_key, names_secret
 from vera_local.chatbot.template import must_fit, parsed, places
 
 REPLY_PLACES = frozenset({"message", "session", "history", "earlier", "turn", "message_id", "seed"})
@@ -49,10 +49,36 @@ def _headers_without_key(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
+def _without_literal_key(value: Any) -> Any:
+    """A request's JSON in which every key is a variable's, or a place that is filled."""
+    match value:
+        case dict():
+            for name, inner in value.items():
+                literal = isinstance(inner, str) and inner and not NAMED.fullmatch(inner) and not places(inner)
+                if literal and names_key(str(name)):
+                    raise ValueError(
+                        f"must not hold a key; put {name} into an environment variable and write env:VARIABLE"
+                    )
+                _without_literal_key(inner)
+        case list():
+            for inner in value:
+                _without_literal_key(inner)
+    return value
+
+
+def _command_without_key(command: tuple[str, ...]) -> tuple[str, ...]:
+    for word, following in zip(command, (*command[1:], ""), strict=True):
+        name, equals, value = word.partition("=")
+        literal = value if equals else following
+        if name.startswith("--") and names_key(name) and literal and not literal.startswith("-"):
+            raise ValueError(f"must not hold a key; let the program read {name} from an environment variable")
+    return command
+
+
 Whole = Annotated[int, BeforeValidator(_whole)]
 Url = Annotated[str, Field(pattern=r"^https?://[^/]"), AfterValidator(without_key)]
 Headers = Annotated[dict[str, str], AfterValidator(_headers_without_key)]
-Json = Annotated[Any, BeforeValidator(parsed)]
+Json = Annotated[Any, BeforeValidator(parsed), AfterValidator(_without_literal_key)]
 
 
 class _Table(BaseModel):
@@ -101,7 +127,8 @@ class OpenAISettings(Manners):
     """Chat completions of any server that offers them; what is not set is left to the server.
 
     `url`: base URL, usually ending in /v1. `key_env`: environment variable with the key. `extra`: further keys of each
-    request. `send_seed`: whether each request carries its seed. `repetition_penalty` is known to vLLM's server alone.
+    request, where a text "env:NAME" stands for that variable's value. `send_seed`: whether each request carries its
+    seed. `repetition_penalty` is known to vLLM's server alone.
     """
 
     kind: Literal["openai"] = "openai"
@@ -115,7 +142,7 @@ class OpenAISettings(Manners):
     max_tokens: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=1)
     send_seed: bool = True
     stream: bool = False
-    extra: dict[str, Any] = {}
+    extra: Annotated[dict[str, Any], AfterValidator(_without_literal_key)] = {}
 
     @property
     def default_name(self) -> str:
@@ -235,7 +262,9 @@ class CommandSettings(Manners):
     """
 
     kind: Literal["command"] = "command"
-    command: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(min_length=1)
+    command: Annotated[tuple[str, ...], BeforeValidator(_words), AfterValidator(_command_without_key)] = Field(
+        min_length=1
+    )
     shared: bool = False
     remembers: bool = True
 

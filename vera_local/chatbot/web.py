@@ -7,8 +7,9 @@ import json
 import logging
 import re
 import time
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -30,8 +31,11 @@ REFUSED = frozenset({401, 403, 407})
 STREAMED = 64
 """How many times as long as its text a stream may be."""
 
-TOLD = 200
-"""Characters of a service's own words that are told."""
+TOLD_BYTES = 4000
+"""Bytes of a refusal that are read, to tell its first words."""
+
+PIECE = 65536
+"""Bytes that are unpacked at a time, so that what is small on its way cannot fill the memory."""
 
 # It would log every URL, and a URL may hold a key.
 logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -70,7 +74,7 @@ class Web:
     async def json(self, client: httpx.AsyncClient, sending: Sending) -> Any:
         """The JSON that comes back."""
         async with self._answered(client, sending) as response:
-            _must_be(response, "json")
+            self._must_be(response, "json")
             return _parsed(await self._body(response))
 
     async def ignore(self, client: httpx.AsyncClient, sending: Sending) -> None:
@@ -81,7 +85,7 @@ class Web:
     async def events(self, client: httpx.AsyncClient, sending: Sending) -> AsyncGenerator[Any]:
         """The JSON of each event of a stream, in order, and None at its end mark."""
         async with self._answered(client, sending) as response:
-            _must_be(response, "event-stream")
+            self._must_be(response, "event-stream")
             async for line in self._lines(response):
                 text = line.removeprefix("data:").strip() if line.startswith("data:") else ""
                 if text == "[DONE]":
@@ -89,6 +93,14 @@ class Web:
                     return
                 if text:
                     yield _parsed(text.encode())
+
+    async def status(self, client: httpx.AsyncClient, sending: Sending) -> tuple[int, bytes]:
+        """The status and the body that come back, whatever they are; Fault where nothing does."""
+        try:
+            async with client.stream(sending.method, sending.url, headers=sending.headers) as response:
+                return response.status_code, await self._body(response)
+        except httpx.RequestError as error:
+            raise Fault(self._keyring.hide(_reason(error))) from error
 
     async def reach(self, url: str) -> None:
         """UserError where nothing accepts connections at the host of `url`; nothing is sent."""
@@ -122,24 +134,41 @@ class Web:
         if status in REFUSED:
             raise ChatbotFailed(f"it refuses access with status {status}; see to its key")
         if status >= 400:
-            words = (await self._body(response)).decode(errors="replace")
+            words = await self._first_words(response)
             overflow = _TOO_LONG.search(words) and status in (400, 413, 422)
             kind = ChatbotOverflow if overflow else ChatbotFailed
-            raise kind(f"it refused a request with status {status}: {' '.join(words.split())[:TOLD]}")
+            raise kind(f"it refused a request with status {status}: {self._keyring.told(words)}")
         if not response.is_success:
             raise ChatbotFailed(f"it answered with status {status} and no reply; correct its URL")
 
     async def _body(self, response: httpx.Response) -> bytes:
         body = bytearray()
-        async for chunk in response.aiter_bytes():
+        async for chunk in _unpacked(response):
             body += chunk
             self._must_fit(len(body))
         return bytes(body)
 
+    async def _first_words(self, response: httpx.Response) -> str:
+        """Of a refusal, which is one however long it is and however it is packed."""
+        body = bytearray()
+        with suppress(Fault):
+            async with aclosing(_unpacked(response)) as chunks:
+                async for chunk in chunks:
+                    body += chunk
+                    if len(body) >= TOLD_BYTES:
+                        break
+        return body[:TOLD_BYTES].decode(errors="replace")
+
+    def _must_be(self, response: httpx.Response, kind: str) -> None:
+        told = response.headers.get("content-type", "")
+        essence = told.partition(";")[0].strip().lower()
+        if not re.fullmatch(rf"[\w.-]+/([\w.-]+\+)?{kind}", essence):
+            raise Fault(f"it answered with the content type '{self._keyring.told(told)[:60]}' where {kind} belongs")
+
     async def _lines(self, response: httpx.Response) -> AsyncIterator[str]:
         """The lines of a stream. Each event has much around its text, so that a stream may be far longer than it."""
         rest, size = b"", 0
-        async for chunk in response.aiter_bytes():
+        async for chunk in _unpacked(response):
             size += len(chunk)
             self._must_fit(size // STREAMED)
             *whole, rest = (rest + chunk).split(b"\n")
@@ -165,11 +194,23 @@ def wait_of(headers: Mapping[str, str], now: float | None = None) -> float | Non
     return max(0.0, moment - (time.time() if now is None else now))
 
 
-def _must_be(response: httpx.Response, kind: str) -> None:
-    told = response.headers.get("content-type", "")
-    essence = told.partition(";")[0].strip().lower()
-    if not re.fullmatch(rf"[\w.-]+/([\w.-]+\+)?{kind}", essence):
-        raise Fault(f"it answered with the content type '{told[:60]}' where {kind} belongs")
+async def _unpacked(response: httpx.Response) -> AsyncGenerator[bytes]:
+    """The body, unpacked piece by piece where a service packs it although it was asked not to."""
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise Fault(f"its reply is packed as '{coding[:60]}', although it was asked not to pack it")
+    # Either header is known by its first bytes.
+    unpack = None if coding in ("", "identity") else zlib.decompressobj(zlib.MAX_WBITS | 32)
+    async for chunk in response.aiter_raw():
+        if unpack is None:
+            yield chunk
+            continue
+        try:
+            while chunk:
+                yield unpack.decompress(chunk, PIECE)
+                chunk = unpack.unconsumed_tail
+        except zlib.error:
+            raise Fault("its reply is packed in a broken way") from None
 
 
 def _parsed(body: bytes) -> Any:
