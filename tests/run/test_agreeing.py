@@ -210,8 +210,12 @@ def test_judges_of_one_run(judged: Callable[..., Path]) -> None:
     finding = found(agreed, Section.REFERENCE, "j2", "agreement")[POOLED]
     assert (finding.n, finding.value) == (2 * len(agreed.labels.dimensions), 0.5)
     assert agreed.labels.words.ordered[0] == BEST
-    assert agreed.labels.chatbots == ("unknown",) * 3
-    assert agreed.notes == (f"{len(agreed.labels.dimensions)} ratings of the runs are Unrated and count as missing.",)
+    assert agreed.labels.chatbots is None  # an imported run does not say
+    assert agreed.notes == (
+        f"{len(agreed.labels.dimensions)} ratings of the runs are Unrated and count as missing.",
+        "The runs do not say of each conversation which chatbot held it: there is no baseline that knows it.",
+    )
+    assert not found(agreed, Section.REFERENCE, MODE, "kappa")
 
 
 def test_a_judge_of_two_runs_on_the_same_conversations(judged: Callable[..., Path]) -> None:
@@ -318,12 +322,24 @@ def test_people_and_judges_joined_on_the_conversation(
     assert (finding.n, finding.value) == (2, 0.5)
     assert f"2 of 3 items of {file} are conversations of the runs." in agreed.notes
     assert agreed.labels.chatbots is None  # of the item elsewhere nobody says whose it is
+    (mean,) = (f for f in agreed.report.findings if f.subject.startswith("mean of") and f.dimension == POOLED)
+    assert mean.subject == "mean of 2 raters"  # the jury has no voice of its own
+
+
+def test_the_chatbot_of_imported_conversations_is_the_tables(
+    judged: Callable[..., Path], table: Callable[[str], Path]
+) -> None:
+    run = judged("run", {"j1": {"a": BEST, "b": WORST}, "j2": {"a": BEST, "b": WORST}})
+    file = table(f"id,who,x,bot\na,p,{BEST},gpt\nb,p,{BEST},llama\n")
+    layout = Layout(("id",), ("x",), "who", chatbot="bot")
+    agreed = agree(Asked(file, (run,), layout, Cleaning(dimensions={"x": "Confirms Risk"}), sampling=QUICK))
+    assert agreed.labels.chatbots == ("gpt", "llama")
 
 
 @pytest.mark.parametrize(
     ("text", "cleaning", "told"),
     [
-        ("id,who,x\nb,p,Best Practice\n", Cleaning(), "--map it: unknown dimension 'x'; known: 'Detects Potential"),
+        ("id,who,x\nb,p,Best Practice\n", Cleaning(), "(see --map): unknown dimension 'x'; known: 'Detects Potential"),
         ("id,who,x\nb,p,Best\n", Cleaning(dimensions={"x": "Confirms Risk"}), "unknown rating 'Best' (did you mean"),
         ("id,who,x\nb,j,Best Practice\n", Cleaning(dimensions={"x": "Confirms Risk"}), "rater 'j' has the name of a"),
         (

@@ -117,7 +117,7 @@ def _against(question: Question, report: Report) -> Iterator[RenderableType]:
 
 
 def _spread(question: Question, cells: Cells, whole: str) -> str:
-    found = [cells[rater, whole, a.KAPPA.name].value for rater in question.judged]
+    found = [cells[rater, whole, a.KAPPA.name].value for rater in question.voices]
     values = [value for value in found if not isinstance(value, Undefined)]
     if len(values) < 2:
         return ""

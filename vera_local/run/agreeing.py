@@ -66,9 +66,14 @@ def agree(asked: Asked) -> Agreed:
     labels, question = gathered.labels, _question(asked, gathered)
     _must_overlap(labels, question)
     blind = question.reference and labels.chatbots is None
-    hint = "The baseline that knows the chatbot needs its column: name it with --chatbot."
     report = examine(labels, question, asked.sampling)
-    return Agreed(labels, question, asked.sampling, report, (*gathered.notes, *([hint] if blind else [])))
+    return Agreed(labels, question, asked.sampling, report, (*gathered.notes, *([_blind(asked)] if blind else [])))
+
+
+def _blind(asked: Asked) -> str:
+    if asked.labels is None:
+        return "The runs do not say of each conversation which chatbot held it: there is no baseline that knows it."
+    return "The baseline that knows the chatbot needs its column: name it with --chatbot."
 
 
 def _gather(asked: Asked) -> _Gathered:
@@ -84,7 +89,8 @@ def _gather(asked: Asked) -> _Gathered:
         # What is drawn together is said by the runs.
         table = read_labels(asked.labels, replace(asked.layout, cluster=()), asked.cleaning)
         return _from_both(asked.labels, asked.cleaning, table, runs)
-    labels = gather(runs.rows, runs.words, dimensions=runs.dimensions, clusters=runs.clusters, chatbots=runs.chatbots)
+    chatbots = runs.chatbots if runs.chatbots.keys() >= {row.item for row in runs.rows} else None
+    labels = gather(runs.rows, runs.words, dimensions=runs.dimensions, clusters=runs.clusters, chatbots=chatbots)
     return _Gathered(labels, runs.notes, joined=runs.joined)
 
 
@@ -142,7 +148,7 @@ def _must_be_words(rows: Iterable[Rated], words: Words, missing: Iterable[str]) 
 
 def _from_both(file: Path, cleaning: Cleaning, table: Table, runs: RatedRuns) -> _Gathered:
     """Joined on the conversation; what a table says of an item counts where no run knows it."""
-    must_be_known({row.dimension: None for row in table.rows}, runs.dimensions, f"{file}: --map it", "dimension")
+    must_be_known({row.dimension: None for row in table.rows}, runs.dimensions, f"{file} (see --map)", "dimension")
     _must_be_words(table.rows, runs.words, cleaning.missing)
     people, judges = ({row.rater: None for row in rows} for rows in (table.rows, runs.rows))
     if both := people.keys() & judges.keys():
@@ -159,11 +165,11 @@ def _from_both(file: Path, cleaning: Cleaning, table: Table, runs: RatedRuns) ->
         runs.words,
         dimensions=runs.dimensions,
         clusters=_renamed(table.clusters, items) | runs.clusters,
-        chatbots=_renamed(table.chatbots or dict.fromkeys(items, ""), items) | runs.chatbots,
     )
-    known = labels.chatbots is not None and all(labels.chatbots)
     note = f"{found} of {len(items)} items of {file} are conversations of the runs."
-    whole = labels if known else replace(labels, chatbots=None)
+    chatbots = _renamed(table.chatbots or {}, items) | runs.chatbots
+    known = tuple(chatbots[item] for item in labels.items) if chatbots.keys() >= set(labels.items) else None
+    whole = replace(labels, chatbots=known)
     return _Gathered(whole, (*table.notes, *runs.notes, note), tuple(people), runs.joined)
 
 
@@ -189,7 +195,7 @@ def _question(asked: Asked, gathered: _Gathered) -> Question:
         raise UserError(f"Only one rater ('{everyone[0]}') is there to compare; name two or more")
     judged = tuple(rater for rater in chosen if rater not in reference)
     voices = [rater for rater in everyone if rater not in gathered.joined]
-    return Question(_panels(voices, reference, people), reference, judged)
+    return Question(_panels(voices, reference, people), reference, judged, gathered.joined)
 
 
 def _reference(asked: Asked, labels: Labels, people: tuple[str, ...]) -> tuple[str, ...]:

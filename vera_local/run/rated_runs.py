@@ -23,7 +23,8 @@ CLUSTERS = ("conversation", "persona", "group")
 
 @dataclass(frozen=True)
 class RatedRuns:
-    """Judges' ratings of conversations. `clusters` and `chatbots` map the items, which conversations are.
+    """Judges' ratings of conversations. `clusters` maps the items, which conversations are; `chatbots` those whose run
+    says which chatbot it is.
 
     `joined`: juries and judges that are the majority of others here. `names`: conversation id -> its item, for ids
     that mean one conversation in all the runs.
@@ -43,7 +44,8 @@ class RatedRuns:
 class _Run:
     folder: Path
     bundle: Bundle
-    chatbot: str
+    chatbot: str | None
+    """The name of its model; None where the run does not say, as of imported conversations."""
     frame: pl.DataFrame
     texts: Mapping[str, str]
     """Conversation id -> a digest of all its messages."""
@@ -75,7 +77,7 @@ def read_runs(folders: Sequence[Path], cluster: str = CLUSTERS[0]) -> RatedRuns:
         dimensions=rubric.dimensions,
         rows=tuple(row for run in runs for row in _rows(run, items, shared)),
         clusters={item: item if cluster == CLUSTERS[0] else row[cluster] for item, _, row in facts},
-        chatbots={item: run.chatbot for item, run, _ in facts},
+        chatbots={item: run.chatbot for item, run, _ in facts if run.chatbot is not None},
         joined=frozenset(run.named(judge, shared) for run in runs for judge in run.joined),
         names=items.names(),
         notes=(
@@ -117,8 +119,9 @@ def _own(run: _Run) -> pl.DataFrame:
     return run.frame.filter(~pl.col("judge").is_in(list(run.joined)))
 
 
-def _chatbot(manifest: Mapping[str, Any]) -> str:
-    return str(manifest["identity"].get("chatbot", {}).get("model", "unknown"))
+def _chatbot(manifest: Mapping[str, Any]) -> str | None:
+    model = manifest["identity"].get("chatbot", {}).get("model")
+    return None if model is None else str(model)
 
 
 def _digest(conversation: Conversation) -> str:

@@ -79,12 +79,18 @@ class Question:
     """What to find out. `panels`: name -> the raters that are compared among themselves.
 
     `reference`: one rater's name, or several, whose majority it is; empty: no reference. `judged`: the raters that
-    are held against it.
+    are held against it. `joined`: raters that are the majority of others, and so have no voice of their own in a mean.
     """
 
     panels: dict[str, tuple[str, ...]]
     reference: tuple[str, ...] = ()
     judged: tuple[str, ...] = ()
+    joined: frozenset[str] = frozenset()
+
+    @property
+    def voices(self) -> tuple[str, ...]:
+        """The judged raters that are no majority of others."""
+        return tuple(rater for rater in self.judged if rater not in self.joined)
 
 
 @dataclass(frozen=True)
@@ -105,12 +111,14 @@ def examine(labels: Labels, question: Question, sampling: Sampling | None = None
     reference = _reference(view, question.reference)
     subjects = {rater: view.of(rater)[:, 0] for rater in question.judged}
     baselines = _baselines(view, reference)
-    return Report(
-        (*findings, *_against(view, reference, subjects | baselines), *_mean(view, reference, subjects),
-         *_members(view, question.reference)),
-        tuple(_confused(view, reference, subjects)),
-        _unsettled(view, question.reference) if len(question.reference) > 1 else (),
-    )  # fmt: skip
+    findings = (
+        *findings,
+        *_against(view, reference, subjects | baselines),
+        *_mean(view, reference, [subjects[rater] for rater in question.voices]),
+        *_members(view, question.reference),
+    )
+    unsettled = _unsettled(view, question.reference) if len(question.reference) > 1 else ()
+    return Report(findings, tuple(_confused(view, reference, subjects)), unsettled)
 
 
 class _Look(NamedTuple):
@@ -208,12 +216,12 @@ def _against(view: _View, reference: Codes, subjects: dict[str, Codes]) -> Itera
         yield from view.findings(Section.REFERENCE, subject, view.beside(reference, codes), OF_TWO)
 
 
-def _mean(view: _View, reference: Codes, judged: dict[str, Codes]) -> Iterator[Finding]:
+def _mean(view: _View, reference: Codes, judged: Sequence[Codes]) -> Iterator[Finding]:
     """The judged raters' mean kappa, where there are several."""
     if len(judged) < 2:
         return
     subject, name = f"mean of {len(judged)} raters", a.KAPPA.name
-    compared = [view.looks(view.beside(reference, codes)) for codes in judged.values()]
+    compared = [view.looks(view.beside(reference, codes)) for codes in judged]
     for looks in zip(*compared, strict=True):
         dimension, _, within = looks[0]
         units = [look.units for look in looks]
