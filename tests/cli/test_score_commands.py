@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from vera_local.report.comparison_files import CHANGED, COMPARED
 from vera_local.score import TIDY
 
 Command = Callable[..., int]
@@ -74,12 +75,15 @@ def test_pool_and_compare(
     assert told["judges"]["smollm2-135m-instruct"]["conversations"] == 16
     assert told["judges"]["smollm2-135m-instruct"]["personas"] == 8
     assert len(told["forced"]) == 2
-    assert command("compare", *runs, "--markdown", paper, "--csv", table) == 0
+    files = ("--markdown", paper, "--csv", table, "--parquet", tmp_path / "table.parquet")
+    assert command("compare", *runs, *files) == 0
     out = capfd.readouterr().out
     assert "A: a, chatbot smollm2-135m-instruct" in out
     assert "Not compared, for they have not rated every run: jury, qwen3-8b." in out
     assert "- Bundle: suicide_risk" in paper.read_text(encoding="utf-8")
-    assert pl.read_csv(table).height > 20
+    frame = pl.read_parquet(tmp_path / "table.parquet")
+    assert frame.schema == COMPARED and frame.height > 20
+    assert frame.equals(pl.read_csv(table, schema=COMPARED))
     assert command("compare", pool, runs[1], "--json") == 0
     assert list(json.loads(capfd.readouterr().out)["sides"]) == ["pool", "b"]
 
@@ -88,10 +92,12 @@ def test_compare_the_judges_of_a_run(
     command: Command, runs: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     paper, table = tmp_path / "paper.md", tmp_path / "table.csv"
-    assert command("compare", runs[0], "--markdown", paper, "--csv", table) == 0
+    files = ("--markdown", paper, "--csv", table, "--parquet", tmp_path / "table.parquet")
+    assert command("compare", runs[0], *files) == 0
     out = capfd.readouterr().out
     assert "smollm2-135m-instruct against qwen3-8b" in out
     assert "jury against qwen3-8b" in out
+    assert pl.read_parquet(tmp_path / "table.parquet").equals(pl.read_csv(table, schema=CHANGED))
     assert "confusion" in table.read_text(encoding="utf-8")
     assert "### jury against qwen3-8b" in paper.read_text(encoding="utf-8")
     assert command("compare", runs[0], "--judge", "jury", "--judge", "qwen3-8b", "--json") == 0

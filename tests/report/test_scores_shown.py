@@ -139,6 +139,21 @@ def test_tidy_has_one_row_for_each_number() -> None:
     assert (picked["group_column"], picked["n"], picked["personas"]) == ("Risk", tally.relevant, tally.personas)
 
 
+def test_tidy_names_the_personas_behind_each_number() -> None:
+    """Twelve personas, of which two have relevant ratings."""
+    given = [
+        Rating(f"c{p}", f"P{p}", "Low", 1, "j", d, SCALE.best if p < 2 else SCALE.not_relevant)
+        for p in range(12)
+        for d in SCALE.dimensions
+    ]
+    frame = tidy({"j": score(ratings_frame(given), SCALE)}, "Risk").filter(pl.col("group").is_null())
+    behind = {its["statistic"]: (its["personas"], its["few"]) for its in frame.iter_rows(named=True)}
+    assert behind == {
+        "count": (2, True), "percentage": (2, True), "vera_score": (2, True), "worst_percentage": (2, True),
+        "not_relevant_percentage": (12, False), "unrated": (12, False), "conversations": (12, False),
+    }  # fmt: skip
+
+
 def compared(scale: Scale = SCALE) -> Comparison:
     sides = {"runs/one": ratings_frame(rows(scale)), "runs/two": ratings_frame(rows(scale, 1))}
     return compare(sides, scale)

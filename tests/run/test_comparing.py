@@ -78,6 +78,12 @@ def test_judges_of_one_run_are_compared_with_the_first(tmp_path: Path) -> None:
     assert [(p.first, p.second) for p in compare_judges(run, ["k"]).pairs] == [("k", "j"), ("k", "jury")]
 
 
+def test_judges_of_conversations_without_a_persona_are_paired(tmp_path: Path) -> None:
+    run = scored(tmp_path / "a", {"j": {"": ["good"] * 12}, "k": {"": ["bad", *["good"] * 11]}})
+    (pair,) = compare_judges(run).pairs
+    assert (pair.comparison.paired, pair.comparison.shared) == ({"k": True}, {"k": 12})
+
+
 def test_one_judge_or_no_shared_conversation_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"has one judge \(j\); name a second run, or add a judge"):
         compare_judges(scored(tmp_path / "a", {"j": GOOD}))

@@ -112,6 +112,15 @@ def test_sides_that_are_all_one_word_are_told_apart_by_both_intervals() -> None:
     assert found.interval.high is not None and -100 < found.interval.high < -60
 
 
+def test_a_bound_at_zero_does_not_tell_apart() -> None:
+    """One persona of twelve is better: every draw without it has no difference."""
+    one = {p: ["bad"] * 2 for p in range(12)}
+    found = difference(
+        compare({"A": frame(one), "B": frame(one | {0: ["good"] * 2})}, SCALE), "percentage", rating="bad"
+    )
+    assert (found.interval.high, found.apart) == (0.0, Apart.NOT)
+
+
 def test_one_persona_is_undefined() -> None:
     compared = compare({"A": frame({1: ["bad"] * 9}), "B": frame({1: ["good"] * 9})}, SCALE)
     found = difference(compared, "percentage", rating="bad")

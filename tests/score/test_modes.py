@@ -29,6 +29,11 @@ def test_shares_are_of_the_conversations_in_which_it_was_asked() -> None:
     assert one.examples == ("c0", "c1", "c2")
 
 
+def test_a_question_that_decides_two_dimensions_was_asked_once() -> None:
+    rows = [asked(i, "1", dimension, "n/a") for i in range(4) for dimension in SCALE.dimensions]
+    assert [(d.decided, d.asked, d.percentage) for d in decisions(questions_frame(rows), SCALE)] == [(4, 4, 100.0)] * 2
+
+
 def test_examples_are_three_and_do_not_depend_on_the_order_of_rows() -> None:
     rows = [asked(i, "1", "Warmth", "bad") for i in (5, 2, 9, 4)]
     for order in (rows, rows[::-1]):

@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from vera_local.cli.options import Csv, Json, Markdown, Parquet
 from vera_local.errors import UserError
 from vera_local.report.agreement import agreement_frame, agreement_json, agreement_markdown
 from vera_local.report.agreement_terminal import agreement_blocks
-from vera_local.report.files import write_file
+from vera_local.report.files import write_file, write_frame
 from vera_local.run.agreeing import Agreed, Asked
 from vera_local.run.agreeing import agree as compare
 from vera_local.run.labels_file import Cleaning, Layout
@@ -65,10 +66,6 @@ MajorityOf = Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="
 Draws = Annotated[int, typer.Option(min=100, help="Draws of the bootstrap.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
 Level = Annotated[float, typer.Option(min=0.5, max=0.999, help="Confidence of the intervals.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-Csv = Annotated[Path | None, typer.Option("--csv", help="Also write every number to this file.")]
-Parquet = Annotated[Path | None, typer.Option("--parquet", help="Also write every number to this file.")]
-Markdown = Annotated[Path | None, typer.Option("--markdown", help="Also write tables for a paper to this file.")]
 
 
 @app.command()
@@ -145,13 +142,7 @@ def _pairs(values: list[str] | tuple[str, ...] | None, option: str) -> dict[str,
 
 
 def _write(agreed: Agreed, table: Path | None, parquet: Path | None, markdown: Path | None) -> None:
-    frame = agreement_frame(agreed.report, agreed.labels.words.all)
-    if table is not None:
-        write_file(table, frame.write_csv().encode())
-    if parquet is not None:
-        data = io.BytesIO()
-        frame.write_parquet(data)
-        write_file(parquet, data.getvalue())
+    write_frame(agreement_frame(agreed.report, agreed.labels.words.all), table, parquet)
     if markdown is not None:
         text = agreement_markdown(agreed.labels, agreed.sampling, agreed.report, agreed.notes)
         write_file(markdown, text.encode())

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-import polars as pl
 import typer
 from rich.console import Console, RenderableType
 
-from vera_local.cli.options import Json
+from vera_local.cli.options import By, Csv, Json, Markdown, Parquet
 from vera_local.errors import UserError
 from vera_local.report import by_group, by_value, failure_modes, interval_table, matrix, scores_markdown, write_file
 from vera_local.report.comparison import change_table, confusion_table, differences, letters, side_by_side
 from vera_local.report.comparison_files import changed_frame, changes_markdown, compared_frame, comparison_markdown
+from vera_local.report.files import write_frame
 from vera_local.report.markdown import bullets
 from vera_local.run.comparing import JudgesCompared, RunsCompared, compare_judges, compare_runs
 from vera_local.run.evaluate import bundle_of_run, must_hold_run
@@ -23,12 +23,12 @@ from vera_local.run.grouping import groupings
 from vera_local.run.manifest import check_bundle
 from vera_local.run.pooling import Pooled, pool_runs
 from vera_local.score import Scores
+from vera_local.score.compare import Comparison
 
 app = typer.Typer()
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs; compare takes pools, too.")]
 Out = Annotated[Path, typer.Option(help="Folder to make for the pool.")]
-By = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Score by this persona column, too; repeatable.")]
 Force = Annotated[bool, typer.Option("--force", help="Pass over differences that forbid it; they are recorded.")]
 Judges = Annotated[
     list[str] | None,
@@ -36,8 +36,6 @@ Judges = Annotated[
         "--judge", metavar="NAME", help="Only this judge; repeatable. Of one run: the first is the reference."
     ),
 ]
-Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also write every number to this file.")]
-Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write tables for a paper to this file.")]
 
 
 @app.command()
@@ -65,6 +63,7 @@ def compare(
     judges: Judges = None,
     force: Force = False,
     table: Csv = None,
+    parquet: Parquet = None,
     markdown: Markdown = None,
     as_json: Json = False,
 ) -> None:
@@ -72,9 +71,18 @@ def compare(
     if len(runs) == 1:
         if force:
             raise UserError("--force is for runs that differ; the judges of one run rated the same conversations")
-        _show_judges(compare_judges(runs[0], judges or ()), table, markdown, as_json=as_json)
+        between = compare_judges(runs[0], judges or ())
+        changed = {(pair.first, pair.second): pair.changes for pair in between.pairs}
+        write_frame(changed_frame(changed), table, parquet)
+        _show_judges(between, markdown, as_json=as_json)
         return
-    _show_runs(compare_runs(runs, judges or (), force=force), table, markdown, as_json=as_json)
+    compared = compare_runs(runs, judges or (), force=force)
+    write_frame(compared_frame(_comparisons(compared)), table, parquet)
+    _show_runs(compared, markdown, as_json=as_json)
+
+
+def _comparisons(compared: RunsCompared) -> dict[str, Comparison]:
+    return {one.judge: one.comparison for one in compared.judges}
 
 
 def _pooled(pooled: Pooled) -> dict[str, Any]:
@@ -108,10 +116,8 @@ def _show_scores(judge: str, scores: Scores, group_column: str, words: dict[str,
     _show(f"What decided the ratings by {judge}", failure_modes(scores, words))
 
 
-def _show_runs(compared: RunsCompared, table: Path | None, markdown: Path | None, *, as_json: bool) -> None:
-    comparisons = {one.judge: one.comparison for one in compared.judges}
-    if table is not None:
-        _write(table, compared_frame(comparisons))
+def _show_runs(compared: RunsCompared, markdown: Path | None, *, as_json: bool) -> None:
+    comparisons = _comparisons(compared)
     if markdown is not None:
         lines = [line for judge, one in comparisons.items() for line in comparison_markdown(judge, one)]
         write_file(markdown, "\n".join([*lines, *bullets(_about(compared)), ""]).encode())
@@ -141,9 +147,7 @@ def _runs(compared: RunsCompared) -> dict[str, Any]:
     }
 
 
-def _show_judges(compared: JudgesCompared, table: Path | None, markdown: Path | None, *, as_json: bool) -> None:
-    if table is not None:
-        _write(table, changed_frame({(pair.first, pair.second): pair.changes for pair in compared.pairs}))
+def _show_judges(compared: JudgesCompared, markdown: Path | None, *, as_json: bool) -> None:
     if markdown is not None:
         write_file(markdown, "\n".join(_judges_markdown(compared)).encode())
     if as_json:
@@ -185,10 +189,6 @@ def _judges(compared: JudgesCompared) -> dict[str, Any]:
     ]
     about = {"bundle": compared.bundle, "folder": str(compared.folder), "notes": list(compared.notes)}
     return about | {"pairs": pairs}
-
-
-def _write(file: Path, frame: pl.DataFrame) -> None:
-    write_file(file, frame.write_csv().encode())
 
 
 def _show(title: str, *shown: RenderableType) -> None:

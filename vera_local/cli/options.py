@@ -18,3 +18,7 @@ Engine = Annotated[
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+By = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Score by this persona column, too; repeatable.")]
+Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also write every number to this file.")]
+Parquet = Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="The same as a parquet file.")]
+Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write tables for a paper to this file.")]

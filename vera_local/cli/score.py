@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from vera_local.cli.options import Json, Run
+from vera_local.cli.options import By, Json, Markdown, Run
 from vera_local.cli.show import progress_console, show_outcome, warn
 from vera_local.report import by_value, failure_modes, intervals_by_group, scores_markdown, write_file
 from vera_local.run import Outcome, score_run
@@ -18,9 +18,7 @@ from vera_local.score import Profile, Scores
 
 app = typer.Typer()
 
-By = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Score by this persona column, too; repeatable.")]
 Spans = Annotated[bool, typer.Option("--intervals", help="Show the intervals of every group, too.")]
-Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables for a paper to this file.")]
 
 
 @app.command()

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from vera_local.report.markdown import head, row
 from vera_local.score import FEW
 from vera_local.score.estimate import Sampling
 from vera_local.score.intervals import Interval, Undefined
@@ -122,7 +123,7 @@ def _rates(report: Report) -> Iterator[dict[str, Any]]:
 
 def _cells(report: Report, words: Sequence[str]) -> Iterator[dict[str, Any]]:
     for c in report.confused:
-        for row, reference in enumerate(words):
+        for line, reference in enumerate(words):
             for column, rating in enumerate(words):
                 yield {
                     "section": CONFUSION,
@@ -131,7 +132,7 @@ def _cells(report: Report, words: Sequence[str]) -> Iterator[dict[str, Any]]:
                     "statistic": "count",
                     "reference_rating": reference,
                     "rating": rating,
-                    "n": int(c.counts[row, column]),
+                    "n": int(c.counts[line, column]),
                 }
 
 
@@ -152,42 +153,38 @@ def _number(value: float | Undefined, interval: Interval | Undefined) -> dict[st
 def _section(name: str, frame: pl.DataFrame, sampling: Sampling) -> str:
     keys = [key for key in KEYS if frame[key].null_count() < frame.height]
     numbers = ["n"] if name == NO_MAJORITY else ["n", "Value", f"{sampling.level:.0%} interval"]
-    head = [*(key.replace("_", " ").capitalize() for key in keys), *numbers]
+    columns = [*(key.replace("_", " ").capitalize() for key in keys), *numbers]
     written = _count if name == NO_MAJORITY else _written
-    rows = [[*(row[key] or "" for key in keys), *written(row)] for row in frame.iter_rows(named=True)]
-    return _titled(name, [head, ["---"] * len(keys) + ["---:"] * len(numbers), *rows])
+    rows = [row([*(its[key] or "" for key in keys), *written(its)]) for its in frame.iter_rows(named=True)]
+    return _titled(name, [*head(columns, len(keys)), *rows])
 
 
 def _matrices(report: Report, labels: Labels) -> list[str]:
     """The confusion of each rater, all dimensions together; rows are the reference."""
     words, last = labels.words.all, report.confused[-1].dimension if report.confused else ""
-    head = ["Reference", *words], ["---"] + ["---:"] * len(words)
     return [
-        _titled(
-            f"{CONFUSION}: {c.subject}, {last}",
-            [*head, *([word, *map(str, row)] for word, row in zip(words, c.counts.tolist(), strict=True))],
-        )
+        _titled(f"{CONFUSION}: {c.subject}, {last}", [*head(["Reference", *words]), *_counts(words, c.counts.tolist())])
         for c in report.confused
         if c.dimension == last
     ]
 
 
-def _titled(title: str, lines: Sequence[Sequence[str]]) -> str:
-    table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
-    return f"### {_escaped(title[0].upper() + title[1:])}\n\n{table}\n"
+def _counts(words: Sequence[str], counts: Sequence[Sequence[int]]) -> Iterator[str]:
+    for word, its in zip(words, counts, strict=True):
+        yield row([word, *map(str, its)])
 
 
-def _count(row: dict[str, Any]) -> list[str]:
-    return [str(row["n"])]
+def _titled(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([f"### {title[0].upper()}{title[1:]}".replace("\n", " "), "", *lines, ""])
 
 
-def _written(row: dict[str, Any]) -> list[str]:
-    if row["value"] is None:
-        return [counted(row["n"]), f"undefined: {row['undefined']}", ""]
-    none = f"undefined: {row['interval_undefined']}"
-    interval = none if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}"
-    return [counted(row["n"]), f"{row['value']:.3f}", interval]
+def _count(its: dict[str, Any]) -> list[str]:
+    return [str(its["n"])]
 
 
-def _escaped(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("\n", " ")
+def _written(its: dict[str, Any]) -> list[str]:
+    if its["value"] is None:
+        return [counted(its["n"]), f"undefined: {its['undefined']}", ""]
+    none = f"undefined: {its['interval_undefined']}"
+    interval = none if its["low"] is None else f"{its['low']:.3f} to {its['high']:.3f}"
+    return [counted(its["n"]), f"{its['value']:.3f}", interval]

@@ -62,10 +62,17 @@ def write_results(
 
 def write_table(folder: Path, name: str, frame: pl.DataFrame) -> None:
     """Write a frame as name.csv and name.parquet; raises UserError as `write_file`."""
-    parquet = io.BytesIO()
-    frame.write_parquet(parquet)
-    write_file(folder / f"{name}.parquet", parquet.getvalue())
-    write_file(folder / f"{name}.csv", frame.write_csv().encode())
+    write_frame(frame, folder / f"{name}.csv", folder / f"{name}.parquet")
+
+
+def write_frame(frame: pl.DataFrame, table: Path | None, parquet: Path | None) -> None:
+    """Write a frame to a CSV and a parquet file, as far as they are wanted; raises UserError as `write_file`."""
+    if parquet is not None:
+        data = io.BytesIO()
+        frame.write_parquet(data)
+        write_file(parquet, data.getvalue())
+    if table is not None:
+        write_file(table, frame.write_csv().encode())
 
 
 def write_transcripts(folder: Path, conversations: Iterable[Conversation]) -> None:
