@@ -1,15 +1,17 @@
-"""A whole run on a fake engine in a process of its own, to be killed: killable.py FOLDER LOG.
+"""A whole run on a fake engine in a process of its own, to be killed: killable.py FOLDER LOG [CHATBOT].
 
-Every request that reaches the engine is written to LOG, as its seed, before it is answered.
+Every request that reaches the engine is written to LOG, as its seed, before it is answered. CHATBOT is a table in JSON.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
+import json
 import random
 import sys
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from rich.console import Console
@@ -29,7 +31,7 @@ def options(request: Request) -> list[str]:
     return [o.replace("\\", "") for o in request.pattern.strip("()$").split("|")]
 
 
-def main(folder: Path, log: Path) -> None:
+def main(folder: Path, log: Path, chatbot: dict[str, Any]) -> None:
     """Run until done or killed."""
     asked = log.open("a", buffering=1)
 
@@ -42,10 +44,10 @@ def main(folder: Path, log: Path) -> None:
     async def opener(opening: Opening) -> Engine:
         return FakeEngine(handler)
 
-    plan = make_plan(load_config(None, FLAGS | {"out": folder}))
+    plan = make_plan(load_config(None, FLAGS | chatbot | {"out": folder}))
     with mock.patch.multiple(manifest, locate=lambda profile: folder, model_digests=lambda path: {}):
         asyncio.run(run(plan, opener, Watcher(Console(file=io.StringIO()))))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), {"chatbot": json.loads(sys.argv[3])} if sys.argv[3:] else {})

@@ -123,6 +123,31 @@ async def test_a_service_that_restarts_in_the_middle_loses_sessions_and_the_run_
     assert all([text.split()[1] for text in replies(c)] == ["1", "2"] for c in again.conversations), "begun anew"
 
 
+async def test_sessions_that_a_restart_forgets_are_no_sign_of_a_chatbot_that_is_down(
+    make: MakePlan, answering: Answering, watcher: Watcher, service: tuple[Sessions, Served]
+) -> None:
+    _, served = service
+    back, waiting = asyncio.Event(), 0
+
+    async def handler(request: Request) -> str:
+        nonlocal waiting
+        if any("reply 1 to" in m.content for m in request.messages):
+            waiting += 1
+            if waiting == 12:
+                await asyncio.to_thread(served.stop)
+                await asyncio.to_thread(served.start)
+                back.set()
+            await back.wait()
+        return at_random(request)
+
+    plan = make(chatbot=sessions_table(served.url, give_up_after=3, concurrency=12, retries=9), personas=12)
+    first = await run(plan, answering(handler), watcher, judge=False)
+    assert Counter(c.ending for c in first.conversations) == {Ending.CHATBOT: 12}
+    assert "it has lost this conversation" in first.reasons["chatbot"]
+    again = await run(plan, answering(at_random), watcher, judge=False)
+    assert {c.ending for c in again.conversations} == {Ending.TURNS}
+
+
 async def test_a_short_outage_is_bridged(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
     served = Served(counts_history)
     back: list[asyncio.Task[None]] = []

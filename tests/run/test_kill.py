@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import random
 import signal
 import sqlite3
@@ -13,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI, Request
 
+from tests.chatbot.serving import Served
 from vera_local.engine.probe import SEED as PROBE
 from vera_local.run.config import load_config
 from vera_local.run.plan import make_plan
@@ -30,8 +34,8 @@ TABLES = {
 }
 
 
-def start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, str(SCRIPT), str(folder), str(log)])
+def start(folder: Path, log: Path, *chatbot: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, str(SCRIPT), str(folder), str(log), *chatbot])
 
 
 def contents(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -82,6 +86,49 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path: Path, undisturbed: Pat
     assert contents(folder) == contents(undisturbed)
     for name in ("results.csv", "conversations.jsonl", "scores.json"):
         assert (folder / name).read_bytes() == (undisturbed / name).read_bytes()
+
+
+def repeats_seeds(log: Path) -> FastAPI:
+    """A service that remembers nothing and writes down every seed before it replies."""
+    app = FastAPI()
+
+    @app.post("/talk")
+    async def talk(request: Request) -> Any:
+        body = await request.json()
+        with log.open("a") as file:
+            file.write(f"{body['seed']}\n")
+        await asyncio.sleep(0.01)
+        return {"reply": f"reply {body['seed']} to {body['text']}"}
+
+    return app
+
+
+def test_a_killed_run_with_a_service_asks_nothing_twice_and_loses_nothing(tmp_path: Path) -> None:
+    log, ours = tmp_path / "asked", tmp_path / "ours"
+    log.touch()
+    served = Served(lambda: repeats_seeds(log))
+    request = {"text": "{message}", "all": "{history}", "seed": "{seed}"}
+    table = {"kind": "http", "url": f"{served.url}/talk", "request": request, "reply": "reply"}
+    chatbot = json.dumps(table)
+    calm, folder, kills, draw = tmp_path / "calm", tmp_path / "run", 0, random.Random(3)
+    assert start(calm, ours, chatbot).wait(timeout=120) == 0
+    ended = None
+    while ended != 0:
+        log.write_text("")
+        kept = contents(folder)["messages"] if (folder / NAME).exists() else []
+        done = {derive(SEED, id, turn) for id, turn, *_ in kept if turn % 2 == 0}
+        process = start(folder, ours, chatbot)
+        wait_for_lines(process, log, draw.randrange(2, 6))
+        process.send_signal(signal.SIGKILL)
+        ended = process.wait(timeout=60)
+        asked = [int(line) for line in log.read_text().split()]
+        assert not done & set(asked), "a reply that was kept was asked for again"
+        assert len(asked) == len(set(asked))
+        kills += ended != 0
+        assert kills < 50
+    assert kills >= 2
+    assert contents(folder) == contents(calm)
+    served.stop()
 
 
 def wait_for_lines(process: subprocess.Popen[bytes], log: Path, lines: int) -> None:

@@ -13,7 +13,7 @@ from vera_local.chatbot.keyring import Keyring
 from vera_local.chatbot.local import seen_by_chatbot
 from vera_local.chatbot.manners import Fault
 from vera_local.chatbot.process import Gone, Process
-from vera_local.chatbot.protocol import Answer, ChatbotFailed
+from vera_local.chatbot.protocol import Answer, ChatbotLost
 from vera_local.chatbot.settings import CommandSettings
 from vera_local.conversation import Message
 from vera_local.errors import UserError
@@ -114,7 +114,7 @@ class CommandLine:
 
     async def ask(self, history: Sequence[Message], seed: int) -> Answer:
         if self._settings.remembers and self._process is not None and not self._desk.holds(self._process):
-            raise ChatbotFailed(f"{self._desk.why}, and this conversation is lost with its process")
+            raise ChatbotLost(f"{self._desk.why}, and this conversation is lost with its process")
         request = {
             "session": self._session,
             "message": history[-1].text,

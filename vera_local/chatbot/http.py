@@ -13,10 +13,10 @@ import httpx
 
 from vera_local.chatbot.keyring import Keyring
 from vera_local.chatbot.manners import Fault
-from vera_local.chatbot.protocol import Answer, ChatbotFailed
+from vera_local.chatbot.protocol import Answer, ChatbotFailed, ChatbotLost
 from vera_local.chatbot.settings import Call, HttpSettings
 from vera_local.chatbot.template import at, filled, mapped_texts
-from vera_local.chatbot.web import Sending, Web
+from vera_local.chatbot.web import Sending, Unknown, Web
 from vera_local.conversation import Message, Speaker
 
 END_SECONDS = 2.0
@@ -79,6 +79,8 @@ class HttpLine:
         self._own = str(uuid4())
         told = self._settings.session or (self._settings.start and self._settings.start.session)
         self._session: Any = None if told else self._own
+        self._known = False
+        """Whether the service has replied in it."""
 
     async def start(self) -> None:
         """The call that begins it, where there is one."""
@@ -94,7 +96,7 @@ class HttpLine:
             )
 
     async def ask(self, history: Sequence[Message], seed: int) -> Answer:
-        came = await self._kind.web.json(self._client, self._kind.sending(self._settings, self._values(history, seed)))
+        came = await self._asked(self._kind.sending(self._settings, self._values(history, seed)))
         text = _found(came, self._settings.reply)
         if text is not None and not isinstance(text, str):
             raise Fault(f"what it has at {self._settings.reply} is no text")
@@ -103,7 +105,16 @@ class HttpLine:
         path = self._settings.session
         if path and self._session is None:
             self._session = _scalar(_found(came, path), path)
+        self._known = True
         return Answer(text or "")
+
+    async def _asked(self, sending: Sending) -> Any:
+        try:
+            return await self._kind.web.json(self._client, sending)
+        except Unknown as error:
+            if self._known and self._kind.remembers:
+                raise ChatbotLost(f"{error}; it has lost this conversation") from error
+            raise
 
     async def end(self) -> None:
         if self._settings.end is None or self._session is None:

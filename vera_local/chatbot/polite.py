@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from vera_local.chatbot.keyring import Keyring
 from vera_local.chatbot.manners import Attempt, Breaker, Fault, Gate
-from vera_local.chatbot.protocol import Answer, ChatbotFailed, ChatbotOverflow
+from vera_local.chatbot.protocol import Answer, ChatbotFailed, ChatbotLost, ChatbotOverflow
 from vera_local.chatbot.settings import Manners
 from vera_local.conversation import Conversation, Message
 from vera_local.errors import UserError
@@ -101,8 +101,9 @@ class PoliteChatbot:
         """What an attempt gives; raises ChatbotFailed, or ChatbotDown where too many in a row have failed."""
         try:
             return await self._gate.ask(attempt, seed)
-        except ChatbotOverflow as error:
-            raise ChatbotOverflow(self._keyring.hide(str(error))) from None
+        except (ChatbotOverflow, ChatbotLost) as error:
+            # Nothing of it says that the chatbot is down.
+            raise type(error)(self._keyring.hide(str(error))) from None
         except ChatbotFailed as error:
             hidden = ChatbotFailed(self._keyring.hide(str(error)))
             self._breaker.failed(hidden)

@@ -33,6 +33,10 @@ class ChatbotOverflow(ChatbotFailed):
     """The history no longer fits what the chatbot can read."""
 
 
+class ChatbotLost(ChatbotFailed):
+    """The chatbot no longer knows this conversation, of which it remembered the beginning; it may well know others."""
+
+
 class ChatbotDown(EngineDied):
     """One conversation after the other got no reply: the chatbot is gone, and with it the run."""
 

@@ -25,6 +25,9 @@ from vera_local.errors import UserError
 BUSY = frozenset({408, 425, 429})
 """Statuses below 500 with which a service asks to be tried again."""
 
+UNKNOWN = frozenset({404, 410})
+"""Statuses with which a service says that there is nothing at an address, or no longer."""
+
 REFUSED = frozenset({401, 403, 407})
 """Statuses that mean a missing or wrong key. The words that come with them may repeat it, so they are not told."""
 
@@ -41,6 +44,10 @@ PIECE = 65536
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 _TOO_LONG = re.compile(r"context[ _]length|context[ _]window|too many tokens|prompt is too long", re.IGNORECASE)
+
+
+class Unknown(ChatbotFailed):
+    """The service knows nothing at that address, such as a session that is over."""
 
 
 class Sending(NamedTuple):
@@ -136,7 +143,7 @@ class Web:
         if status >= 400:
             words = await self._first_words(response)
             overflow = _TOO_LONG.search(words) and status in (400, 413, 422)
-            kind = ChatbotOverflow if overflow else ChatbotFailed
+            kind = ChatbotOverflow if overflow else Unknown if status in UNKNOWN else ChatbotFailed
             raise kind(f"it refused a request with status {status}: {self._keyring.told(words)}")
         if not response.is_success:
             raise ChatbotFailed(f"it answered with status {status} and no reply; correct its URL")
