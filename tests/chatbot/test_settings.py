@@ -98,6 +98,9 @@ def test_what_is_wrong_in_a_file_is_told_with_its_name(tmp_path: Path) -> None:
     file.write_text('kind = "http"\nurl = "h"\nreply = "r"\nrequest = {t = "{message}"}\n')
     with pytest.raises(UserError, match=rf"^--chatbot {file}: key url: must begin with http"):
         load_config(None, {"chatbot": str(file)})
+    file.write_text('kind = "htpp"\n')
+    with pytest.raises(UserError, match=rf"^--chatbot {file}: there is no kind htpp; choose one of"):
+        load_config(None, {"chatbot": str(file)})
     file.write_text("kind = ")
     with pytest.raises(UserError, match=rf"^--chatbot {file}: this file cannot be read"):
         load_config(None, {"chatbot": str(file)})

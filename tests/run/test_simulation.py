@@ -315,6 +315,17 @@ async def test_the_order_of_simulators_decides_whose_a_conversation_is(
         await run(make(simulator=PAIR[::-1]), answering(at_random), watcher, judge=False)
 
 
+@pytest.mark.parametrize(("before", "now"), [(1, 2), (2, 1)])
+async def test_another_number_of_simulators_is_another_run(
+    make: MakePlan, answering: Answering, watcher: Watcher, before: int, now: int
+) -> None:
+    await run(make(simulator=PAIR[:before]), answering(at_random), watcher, judge=False)
+    names = ["qwen3-8b", f"qwen3-8b, {MODEL}"]
+    told = f"personas were played by {names[before - 1]}, now by {names[now - 1]}; name another --out"
+    with pytest.raises(UserError, match=told):
+        await run(make(simulator=PAIR[:now]), answering(at_random), watcher, judge=False)
+
+
 async def test_one_simulator_in_a_list_is_the_run_of_one(
     make: MakePlan, answering: Answering, watcher: Watcher
 ) -> None:

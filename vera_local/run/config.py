@@ -290,7 +290,8 @@ def _flag_of(loc: tuple[int | str, ...], given: Mapping[str, Any]) -> str:
     if loc[0] != "judge" or shared is None:
         value, place = given[str(loc[0])], loc[1] if len(loc) > 1 else None
         one = value[place] if isinstance(value, list | tuple) and isinstance(place, int) else value
-        key = f": key {'.'.join(map(str, loc[1:]))}" if loc[0] == "chatbot" and str(one).endswith(".toml") else ""
+        inside = loc[1:] if loc[0] == "chatbot" and str(one).endswith(".toml") else ()
+        key = f": key {'.'.join(map(str, inside))}" if inside else ""
         return f"--{str(loc[0]).replace('_', '-')} {one}{key}"
     return _flag(shared, given)
 

@@ -162,7 +162,7 @@ def check(plan: Plan, *, judge: bool) -> None:
     if judge:
         _identities(plan)
     if old is not None:
-        _compare(plan.out, old["identity"], wanted, "")
+        _must_be_same(plan.out, old["identity"], wanted)
 
 
 def enter(plan: Plan) -> None:
@@ -171,7 +171,7 @@ def enter(plan: Plan) -> None:
     if old is None:
         _save(plan.out, _new(plan, wanted))
     else:
-        _compare(plan.out, old["identity"], wanted, "")
+        _must_be_same(plan.out, old["identity"], wanted)
 
 
 def enter_import(plan: Plan, files: Mapping[str, str], notes: Sequence[str]) -> None:
@@ -185,7 +185,7 @@ def enter_import(plan: Plan, files: Mapping[str, str], notes: Sequence[str]) -> 
         kept = {key: config[key] for key in ("bundle", "target", "end_semantics", "out", "seed", "engine", "judge")}
         _save(plan.out, _new(plan, wanted) | {"config": kept, "notes": list(notes)})
         return
-    _compare(plan.out, old["identity"], wanted, "")
+    _must_be_same(plan.out, old["identity"], wanted)
     if plan.config.judge is not None:
         _save(plan.out, old | {"config": old["config"] | {"judge": _with_judges(old["config"], plan)}})
 
@@ -318,6 +318,14 @@ def _version(package: str) -> str | None:
 
 def _save(folder: Path, manifest: Mapping[str, Any]) -> None:
     write_file(folder / NAME, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _must_be_same(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    before, now = simulators_of(old), simulators_of(new)
+    if before and now and before != now:
+        told = f"personas were played by {', '.join(before)}, now by {', '.join(now)}"
+        raise UserError(f"{folder} holds a different run: {told}; {OTHER_RUN}")
+    _compare(folder, old, new, "")
 
 
 def _compare(
