@@ -132,6 +132,12 @@ async def test_a_reply_is_never_that_to_an_earlier_message(tmp_path: Path, body:
         await session.aclose()
 
 
+async def test_a_process_that_ends_is_not_waited_for_because_of_what_it_started(tmp_path: Path) -> None:
+    body = "if os.fork() == 0: time.sleep(300)\nsys.exit('no weights')"
+    with pytest.raises(ChatbotFailed, match=r"ended with code 1 \(no weights\)$"):
+        await talk(chatbot(program(tmp_path, body), retries=0, timeout=60), HELLO)
+
+
 async def test_last_words_end_in_no_part_of_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOT_API_KEY", KEY)
     body = "sys.exit('no ' * 62 + os.environ['BOT_API_KEY'] + ' it is')"

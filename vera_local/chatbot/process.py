@@ -16,6 +16,9 @@ from vera_local.chatbot.manners import Fault
 END_SECONDS = 2.0
 """Time for a process to end by itself once its input is closed."""
 
+LOOK_SECONDS = 0.1
+"""Pause between two looks whether a process has ended."""
+
 LAST_WORDS = 2000
 """Bytes of a process's error output that are kept, to tell why it ended."""
 
@@ -81,6 +84,7 @@ class Process:
         """The line that follows a request, cut or empty where the process ended."""
         assert self._process.stdin is not None and self._process.stdout is not None
         reading = asyncio.create_task(self._process.stdout.readline())
+        ending = asyncio.create_task(self._ended())
         try:
             # Gives it the time to find a line that is there already.
             await asyncio.sleep(0)
@@ -89,11 +93,16 @@ class Process:
             with suppress(ConnectionError):
                 self._process.stdin.write(request)
                 await self._process.stdin.drain()
-            return await reading
+            await asyncio.wait({reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                # What it wrote is there by now; but what it started may hold its output open.
+                await asyncio.wait({reading}, timeout=END_SECONDS)
+            return await reading if reading.done() else b""
         except ValueError:
             raise Gone("its reply is longer than a line may be") from None
         finally:
             reading.cancel()
+            ending.cancel()
 
     async def close(self) -> None:
         """Close its input and wait for its end, forced where it takes too long."""
@@ -124,12 +133,18 @@ class Process:
         while chunk := await self._process.stderr.read(LAST_WORDS):
             self._words = (self._words + chunk)[-LAST_WORDS:]
 
+    async def _ended(self) -> int:
+        """The code it ended with. Waiting for that would also wait for all that holds its pipes, so we look for it."""
+        while (code := self._process.returncode) is None:
+            await asyncio.sleep(LOOK_SECONDS)
+        return code
+
     async def _how_it_ended(self) -> str:
         try:
             async with asyncio.timeout(END_SECONDS):
-                code = await self._process.wait()
-                await asyncio.shield(self._listening)
+                code = await self._ended()
         except TimeoutError:
             return "its process closed its output"
+        await asyncio.wait({self._listening}, timeout=END_SECONDS)
         said = self._words.decode(errors="replace").strip().splitlines()
         return f"its process ended with code {code}" + (f" ({self._tell(said[-1])})" if said else "")
