@@ -13,7 +13,7 @@ from vera_local.chatbot.settings import REPLY_PLACES, Call, HttpSettings, Manner
 from vera_local.chatbot.web import BUSY
 from vera_local.run import load_config
 from vera_local.run.chatbot_table import KINDS
-from vera_local.run.config import CHATBOTS
+from vera_local.run.roles import CHATBOTS
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "chatbots.md").read_text(encoding="utf-8")

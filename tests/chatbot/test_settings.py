@@ -10,7 +10,7 @@ import pytest
 from vera_local.chatbot.settings import CommandSettings, HttpSettings, OpenAISettings, PythonSettings, RecordedSettings
 from vera_local.errors import UserError
 from vera_local.run import load_config
-from vera_local.run.config import ChatbotConfig
+from vera_local.run.roles import ChatbotConfig
 
 HTTP = {"kind": "http", "url": "http://h/talk", "request": {"text": "{message}"}, "reply": "text"}
 

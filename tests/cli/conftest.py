@@ -14,7 +14,7 @@ import pytest
 from vera_local.cli import main
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.seam import Engine, Request
-from vera_local.run import Opener, Opening, manifest
+from vera_local.run import Opener, Opening, identities
 
 Command = Callable[..., int]
 Process = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -41,8 +41,8 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     monkeypatch.setattr("vera_local.cli.app.opener", fake)
     monkeypatch.setattr("vera_local.cli.doctor.opener", fake)
     monkeypatch.setattr("vera_local.cli.selftest.opener", fake)
-    monkeypatch.setattr(manifest, "locate", lambda profile: Path("/nowhere"))
-    monkeypatch.setattr(manifest, "model_digests", lambda folder: {})
+    monkeypatch.setattr(identities, "locate", lambda profile: Path("/nowhere"))
+    monkeypatch.setattr(identities, "model_digests", lambda folder: {})
 
     def run(*arguments: str | Path) -> int:
         monkeypatch.setattr(sys, "argv", ["vera-local", *map(str, arguments)])

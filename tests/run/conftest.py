@@ -12,7 +12,7 @@ from rich.console import Console
 
 from vera_local.engine.fake import FakeEngine, Handler
 from vera_local.engine.seam import Engine, Limits, Request
-from vera_local.run import Opening, Plan, Watcher, load_config, make_plan, manifest
+from vera_local.run import Opening, Plan, Watcher, identities, load_config, make_plan
 
 MakePlan = Callable[..., Plan]
 
@@ -40,8 +40,8 @@ class Opened:
 @pytest.fixture(autouse=True)
 def no_model_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded model need not be converted where no model is opened."""
-    monkeypatch.setattr(manifest, "locate", lambda profile: Path("/nowhere") / profile.name)
-    monkeypatch.setattr(manifest, "model_digests", lambda folder: {"config.json": f"digest of {folder.name}"})
+    monkeypatch.setattr(identities, "locate", lambda profile: Path("/nowhere") / profile.name)
+    monkeypatch.setattr(identities, "model_digests", lambda folder: {"config.json": f"digest of {folder.name}"})
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.seam import Engine, Request
-from vera_local.run import Opening, Watcher, load_config, make_plan, manifest, run
+from vera_local.run import Opening, Watcher, identities, load_config, make_plan, run
 
 JUDGES = ("smollm2-135m-instruct", "second")
 FLAGS = {"personas": 4, "turns": 6, "seed": 7, "judge": [JUDGES[0], f"{JUDGES[1]}@http://127.0.0.1:9/v1"]}
@@ -45,7 +45,7 @@ def main(folder: Path, log: Path, chatbot: dict[str, Any]) -> None:
         return FakeEngine(handler)
 
     plan = make_plan(load_config(None, FLAGS | chatbot | {"out": folder}))
-    with mock.patch.multiple(manifest, locate=lambda profile: folder, model_digests=lambda path: {}):
+    with mock.patch.multiple(identities, locate=lambda profile: folder, model_digests=lambda path: {}):
         asyncio.run(run(plan, opener, Watcher(Console(file=io.StringIO()))))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from vera_local.report import Instrument, write_results
 from vera_local.run import manifest
+from vera_local.run.identities import fingerprint
 from vera_local.score import Put, Rating, Scale, questions_frame, ratings_frame, score_by_judge
 
 SCALE = Scale(("good", "fair", "bad"), "n/a", ("Warmth", "Care"), ("None", "Low"))
@@ -54,7 +55,7 @@ def scored(
         identity["chatbot"] = {"model": chatbot, "system_prompt": ""}
     begun = {
         "schema": manifest.SCHEMA,
-        "fingerprint": manifest.fingerprint(identity),
+        "fingerprint": fingerprint(identity),
         "identity": identity,
         "judges": judges if judges is not None else {judge: JUDGE for judge in words if judge not in (juries or {})},
         "config": {"bundle": "try_out"},

@@ -19,7 +19,7 @@ from vera_local.judge import Mode
 from vera_local.run import Plan, Watcher, run
 from vera_local.run.checks import asked, check_judges, check_lengths, longest_planned
 from vera_local.run.judging import make_judge
-from vera_local.run.plan import Seat
+from vera_local.run.seats import Seat
 
 MakePlan = Callable[..., Plan]
 QWEN = Template(system_role=True, thinking="switch", thinking_switch="enable_thinking", reasoning_parser="qwen3")

@@ -9,7 +9,7 @@ import pytest
 
 from vera_local.errors import UserError
 from vera_local.run import RunConfig, load_config
-from vera_local.run.config import ChatbotConfig, JudgeConfig
+from vera_local.run.roles import ChatbotConfig, JudgeConfig
 
 
 def write(folder: Path, text: str) -> Path:

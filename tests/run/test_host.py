@@ -9,7 +9,7 @@ from vera_local.engine.machine import Machine
 from vera_local.engine.profile import EngineOptions, Profile, PromptedRole, Role, Roles, Source, Template
 from vera_local.engine.seam import Draw, Engine
 from vera_local.run.host import Host, Opening
-from vera_local.run.plan import Player
+from vera_local.run.players import Player
 
 CPU = Machine("cpu", "2 CPU cores", 100_000_000_000, 0)
 GPU = Machine("cuda", "one GPU", 100_000_000_000, 1)

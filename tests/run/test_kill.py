@@ -19,7 +19,7 @@ from fastapi import FastAPI, Request
 
 from tests.chatbot.serving import Served
 from vera_local.engine.probe import SEED as PROBE
-from vera_local.run.config import load_config
+from vera_local.run.config_file import load_config
 from vera_local.run.plan import make_plan
 from vera_local.run.store import NAME
 from vera_local.seed import derive

@@ -12,7 +12,8 @@ from vera_local.engine.profile import list_profiles
 from vera_local.errors import UserError
 from vera_local.judge import Mode
 from vera_local.run import Player, load_config, make_plan
-from vera_local.run.plan import DEMONSTRATION_TURNS, Seat
+from vera_local.run.plan import DEMONSTRATION_TURNS
+from vera_local.run.seats import Seat
 
 
 def test_without_a_model_the_run_is_a_demonstration() -> None:

@@ -17,6 +17,7 @@ from vera_local.engine.profile import find_profile
 from vera_local.engine.vllm import _start
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, key_of, load_config, make_plan, manifest, opener, run
+from vera_local.run.identities import fingerprint, identity, judge_identity
 
 MakePlan = Callable[..., Plan]
 
@@ -61,14 +62,14 @@ async def test_the_same_seed_gives_the_same_conversations(
 def test_the_engine_is_a_part_of_what_a_run_is(tiny_plan: MakePlan) -> None:
     here, there = tiny_plan(), tiny_plan(engine="vllm")
     assert key_of(here.judges[0].player) != key_of(there.judges[0].player)
-    assert manifest.fingerprint(manifest.identity(here)) != manifest.fingerprint(manifest.identity(there))
+    assert fingerprint(identity(here)) != fingerprint(identity(there))
 
 
 def test_a_served_model_has_no_engine_of_ours(tiny_plan: MakePlan) -> None:
     served = {"model": "m", "url": "http://gpu-box:8000/v1"}
     here, there = (tiny_plan(judge=served, engine=engine) for engine in ("transformers", "vllm"))
     assert key_of(here.judges[0].player) == key_of(there.judges[0].player)
-    assert manifest.judge_identity(here.judges[0]) == manifest.judge_identity(there.judges[0])
+    assert judge_identity(here.judges[0]) == judge_identity(there.judges[0])
 
 
 def test_an_unknown_engine_is_told() -> None:

@@ -30,7 +30,7 @@ from vera_local.run import EngineName, Opening, Plan, Player, RunConfig, key_of,
 from vera_local.run.chatbots import greet_chatbot
 from vera_local.run.checks import can_be_held, longest_planned
 from vera_local.run.judging import make_judge
-from vera_local.run.plan import Seat
+from vera_local.run.seats import Seat
 
 
 @dataclass(frozen=True)

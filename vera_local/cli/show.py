@@ -21,7 +21,7 @@ from vera_local.report.simulation import SIMULATOR, by_simulator, simulation_lin
 from vera_local.run import Outcome, Plan, Player
 from vera_local.run.cards import facts as card_facts
 from vera_local.run.juries import facts
-from vera_local.run.plan import Seat
+from vera_local.run.seats import Seat
 from vera_local.selftest import headline
 
 DEMONSTRATION = (

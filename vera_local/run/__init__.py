@@ -1,9 +1,11 @@
 """One run on disk: config, manifest, store, scheduling, resume, progress. Knows no way to show a result."""
 
-from vera_local.run.config import EMBEDDED, EngineName, RunConfig, load_config
+from vera_local.run.config import EMBEDDED, EngineName, RunConfig
+from vera_local.run.config_file import load_config
 from vera_local.run.evaluate import Outcome, judge_run, run, score_run
 from vera_local.run.host import Opener, Opening, key_of, opener
-from vera_local.run.plan import Plan, Player, make_plan
+from vera_local.run.plan import Plan, make_plan
+from vera_local.run.players import Player
 from vera_local.run.progress import Watcher
 
 __all__ = [

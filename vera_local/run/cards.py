@@ -10,6 +10,7 @@ from vera_local.bundle import Bundle
 from vera_local.bundle.source import Source
 from vera_local.bundle.suite_file import SELFTEST
 from vera_local.run import manifest
+from vera_local.run.identities import fingerprint
 from vera_local.selftest import Card, kept
 
 APART = frozenset({"judge", "repeat", "window", "evidence", "confidence"})
@@ -20,7 +21,7 @@ def card_key(identity: Mapping[str, Any], bundle: Bundle) -> str:
     """What a card is kept under: a fingerprint of a judge, as the manifest describes it, and of the bundle's files,
     its self-test among them."""
     judge = {key: value for key, value in identity.items() if key not in APART}
-    return manifest.fingerprint({"judge": judge, "bundle": bundle.digests, "selftest": _selftest(bundle)})
+    return fingerprint({"judge": judge, "bundle": bundle.digests, "selftest": _selftest(bundle)})
 
 
 def _selftest(bundle: Bundle) -> str | None:

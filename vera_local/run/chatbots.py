@@ -21,7 +21,8 @@ from vera_local.conversation import Conversation, Message, Speaker
 from vera_local.engine.profile import find_profile
 from vera_local.engine.seam import Engine
 from vera_local.errors import UserError
-from vera_local.run.plan import Plan, Player
+from vera_local.run.plan import Plan
+from vera_local.run.players import Player
 from vera_local.run.recordings import find
 
 GREETING = "Hello."

@@ -22,7 +22,9 @@ from vera_local.engine.probe import (
 from vera_local.engine.seam import Engine, EngineDied, EngineError
 from vera_local.errors import UserError
 from vera_local.judge import Judge, Mode
-from vera_local.run.plan import Plan, Player, Seat
+from vera_local.run.plan import Plan
+from vera_local.run.players import Player
+from vera_local.run.seats import Seat
 
 Say = Callable[[str], None]
 

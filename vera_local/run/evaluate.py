@@ -22,15 +22,17 @@ from vera_local.run.cards import facts as card_facts
 from vera_local.run.chatbots import check_chatbot
 from vera_local.run.checking import check_stage, unchecked
 from vera_local.run.checks import check_judges
-from vera_local.run.config import load_config
+from vera_local.run.config_file import load_config
 from vera_local.run.failure import cause
 from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.host import Host, Key, Opener, Opening, key_of, start
+from vera_local.run.identities import POOLED
 from vera_local.run.judging import judge_stage, unrated
 from vera_local.run.juries import Bench, bench, facts
-from vera_local.run.plan import Plan, Seat
+from vera_local.run.plan import Plan
 from vera_local.run.played import played
 from vera_local.run.progress import Watcher
+from vera_local.run.seats import Seat
 from vera_local.run.simulating import simulate_stage
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store
@@ -156,7 +158,7 @@ def must_hold_run(folder: Path) -> dict[str, Any]:
     begun = manifest.read(folder)
     if begun is None:
         raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local simulate`")
-    if manifest.POOLED in begun["identity"]:
+    if POOLED in begun["identity"]:
         raise UserError(f"{folder} is a pool of runs, which compare can read; name one of its runs, or pool them again")
     _must_be_whole(folder, begun=True)
     return begun

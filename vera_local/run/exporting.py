@@ -16,8 +16,9 @@ from vera_local.report.files import write_file, write_transcripts
 from vera_local.report.vera_mh import Evaluation, Origin, results_csv, scores_json, table, table_name
 from vera_local.run.evaluate import Outcome, must_hold_run, publish
 from vera_local.run.folder import locked
+from vera_local.run.identities import simulators_of
 from vera_local.run.juries import Bench
-from vera_local.run.manifest import check_bundle, simulators_of
+from vera_local.run.manifest import check_bundle
 from vera_local.run.store import Store
 from vera_local.score import Scores
 from vera_local.transcripts import Named, file_stems, read_name, why_not_text, write_text

@@ -12,7 +12,7 @@ from vera_local.engine.profile import EngineOptions, Profile, Source, Template
 from vera_local.engine.seam import Engine
 from vera_local.engine.source import locate
 from vera_local.run.config import EngineName
-from vera_local.run.plan import Player
+from vera_local.run.players import Player
 from vera_local.run.progress import Watcher
 
 

@@ -11,8 +11,9 @@ from vera_local.engine.admission import Admission
 from vera_local.engine.seam import Engine
 from vera_local.judge import Judge, Verdict, judge_conversation
 from vera_local.run.checks import check_lengths
-from vera_local.run.plan import Plan, Seat
+from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
+from vera_local.run.seats import Seat
 from vera_local.run.stage import Stage
 from vera_local.run.store import Store
 

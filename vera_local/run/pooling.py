@@ -17,6 +17,7 @@ from vera_local.report.files import Instrument, write_file, write_results
 from vera_local.run import manifest
 from vera_local.run.cards import warnings
 from vera_local.run.folder import locked, prepare_folder
+from vera_local.run.identities import POOLED, fingerprint, simulators_of
 from vera_local.run.results import (
     Results,
     other_bundle,
@@ -77,7 +78,7 @@ def _must_be_several(results: Sequence[Results]) -> None:
         raise UserError("name two runs or more to pool")
     seen: dict[str, Path] = {}
     for r in results:
-        if manifest.POOLED in r.identity:
+        if POOLED in r.identity:
             raise UserError(f"{r.folder} is a pool itself; name the runs that it is of")
         print_ = r.begun["fingerprint"]
         if print_ in seen:
@@ -109,7 +110,7 @@ def _source(results: Results, label: str) -> dict[str, Any]:
         "label": label,
         "folder": str(results.folder.absolute()),
         "fingerprint": results.begun["fingerprint"],
-        "simulator": " + ".join(manifest.simulators_of(identity)) or None,
+        "simulator": " + ".join(simulators_of(identity)) or None,
         "conversations": results.ratings["conversation"].n_unique(),
         **kept,
     }
@@ -118,11 +119,11 @@ def _source(results: Results, label: str) -> dict[str, Any]:
 def _manifest(results: Sequence[Results], sources: Sequence[dict[str, Any]], forced: Sequence[str]) -> dict[str, Any]:
     first = results[0].begun
     chatbot = {"chatbot": results[0].identity["chatbot"]} if "chatbot" in results[0].identity else {}
-    identity = {"bundle": first["identity"]["bundle"], **chatbot, manifest.POOLED: [s["fingerprint"] for s in sources]}
+    identity = {"bundle": first["identity"]["bundle"], **chatbot, POOLED: [s["fingerprint"] for s in sources]}
     return {
         "schema": manifest.SCHEMA,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "fingerprint": manifest.fingerprint(identity),
+        "fingerprint": fingerprint(identity),
         "identity": identity,
         "judges": {name: its for r in reversed(results) for name, its in r.begun["judges"].items()},
         "config": {key: first["config"].get(key) for key in ("bundle", "target", "end_semantics")},

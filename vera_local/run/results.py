@@ -14,6 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from vera_local.errors import UserError
 from vera_local.report.files import QUESTIONS, RESULTS, SCORES_SCHEMA
 from vera_local.run import manifest
+from vera_local.run.differences import flat
+from vera_local.run.identities import POOLED
 from vera_local.score import Scale
 
 _NO_CONDITION = {"bundle", "chatbot", "personas", "repeats", "seed", "engine"}
@@ -113,7 +115,7 @@ def other_conditions(results: Sequence[Results]) -> list[str]:
 
 
 def _other_conditions(first: Results, other: Results) -> list[str]:
-    if manifest.POOLED in (first.identity.keys() | other.identity.keys()):
+    if POOLED in (first.identity.keys() | other.identity.keys()):
         return []
     return _differing(first, other, "conditions", _conditions)
 
@@ -145,7 +147,7 @@ def _chatbot(results: Results) -> Any:
 
 
 def _differing(first: Results, other: Results, what: str, part: Any) -> list[str]:
-    one, two = dict(manifest.flat(part(first))), dict(manifest.flat(part(other)))
+    one, two = dict(flat(part(first))), dict(flat(part(other)))
     keys = sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
     if not keys:
         return []

@@ -14,14 +14,15 @@ from vera_local.engine.admission import Admission
 from vera_local.engine.seam import Engine
 from vera_local.errors import UserError
 from vera_local.judge import Mode, Verdict
-from vera_local.run import manifest
 from vera_local.run.cards import card_key
 from vera_local.run.checks import check_judges
 from vera_local.run.failure import cause
 from vera_local.run.host import Host, Opener, start
+from vera_local.run.identities import fingerprint, judge_identity
 from vera_local.run.judging import make_judge
-from vera_local.run.plan import Plan, Seat
+from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
+from vera_local.run.seats import Seat
 from vera_local.selftest import Answered, Card, Instrument, Sitting, keep, marks, perform, sittings, write
 
 LOG = "engine.log"
@@ -47,11 +48,11 @@ async def selftest(
     Raises UserError where the bundle has no self-test or the judge cannot be used, EngineDied where it is lost.
     """
     suite, seat = suite_of(plan.bundle), plan.judges[0]
-    identity = manifest.judge_identity(seat)
+    identity = judge_identity(seat)
     repeats = default_repeats(seat) if repeats is None else repeats
     _prepare(folder)
     answers = await _answers(plan, seat, sittings(plan.bundle.rubric, suite, repeats), opener(folder / LOG), watcher)
-    card = _card(plan, seat, suite, repeats, manifest.fingerprint(identity), answers)
+    card = _card(plan, seat, suite, repeats, fingerprint(identity), answers)
     write(card, folder)
     keep(card, card_key(identity, plan.bundle))
     return card

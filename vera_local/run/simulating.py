@@ -14,7 +14,8 @@ from vera_local.engine.seam import Draw, Engine
 from vera_local.engine.window import Context
 from vera_local.run.chatbots import EngineOf, opened_chatbot
 from vera_local.run.host import key_of
-from vera_local.run.plan import Plan, Player
+from vera_local.run.plan import Plan
+from vera_local.run.players import Player
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.stage import Stage
 from vera_local.run.store import Store

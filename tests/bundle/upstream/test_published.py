@@ -166,10 +166,10 @@ async def test_a_run_on_a_fake_engine_ends_and_scores(tmp_path: Path, monkeypatc
 
     from rich.console import Console
 
-    from vera_local.run import Opening, Watcher, load_config, make_plan, manifest, run
+    from vera_local.run import Opening, Watcher, identities, load_config, make_plan, manifest, run
 
-    monkeypatch.setattr(manifest, "locate", lambda profile: tmp_path)
-    monkeypatch.setattr(manifest, "model_digests", lambda folder: {})
+    monkeypatch.setattr(identities, "locate", lambda profile: tmp_path)
+    monkeypatch.setattr(identities, "model_digests", lambda folder: {})
 
     async def opener(opening: Opening) -> FakeEngine:
         return FakeEngine(pick)

@@ -1,0 +1,38 @@
+"""Where two descriptions of a run differ, told to its user. Knows no key of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vera_local.errors import UserError
+
+OTHER_RUN = "name another --out, or ask for the same run again"
+"""What to do where a run is another one."""
+
+
+def must_agree(
+    folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, remedy: str = OTHER_RUN
+) -> None:
+    """UserError where `new` is not the `old` of the run in `folder`: what differs, behind `prefix`, and a remedy."""
+    before, now = dict(flat(old)), dict(flat(new))
+    differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    if not differing:
+        return
+    told = "; ".join(f"{prefix}{k} was {_short(before.get(k))}, now {_short(now.get(k))}" for k in differing[:3])
+    more = f" (and {len(differing) - 3} more)" if len(differing) > 3 else ""
+    raise UserError(f"{folder} holds a different run: {told}{more}; {remedy}")
+
+
+def flat(value: Any, key: str = "") -> list[tuple[str, Any]]:
+    """The leaves of nested tables, each with its path (`a.b.c`)."""
+    if not isinstance(value, Mapping):
+        return [(key, value)]
+    return [pair for name, part in value.items() for pair in flat(part, f"{key}.{name}" if key else name)]
+
+
+def _short(value: Any) -> str:
+    text = "absent" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
