@@ -32,8 +32,10 @@ def stacked(name: str) -> str:
 
 
 def span(bounds: Bounds) -> str:
-    """An interval in one cell."""
-    return NONE if bounds.low is None or bounds.high is None else f"{bounds.low:.1f}-{bounds.high:.1f}"
+    """An interval in one cell; 100 without decimals, so that names have room beside six columns of them."""
+    if bounds.low is None or bounds.high is None:
+        return NONE
+    return "-".join("100" if round(bound, 1) == 100 else f"{bound:.1f}" for bound in (bounds.low, bounds.high))
 
 
 def mark(few: bool) -> str:
