@@ -98,6 +98,7 @@ class Named(_Table):
     @property
     def default_name(self) -> str:
         """What to call it where the user does not say."""
+        # No abstract method: `Manners` is made by itself, too, where nothing is named.
         raise NotImplementedError
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, V
 from vera_local.data import data_root
 from vera_local.engine.thinking import FORMATS, Thinking
 from vera_local.errors import UserError
+from vera_local.toml_file import read_toml
 
 
 class Part(BaseModel):
@@ -185,7 +185,7 @@ def list_profiles() -> tuple[Profile, ...]:
 
 def load_profile(path: Path) -> Profile:
     """Read one TOML file. Raises UserError with the file and the line or key."""
-    table = _read(path)
+    table = read_toml(path, "model profile")
     try:
         profile = Profile.model_validate(table)
     except ValidationError as error:
@@ -193,17 +193,6 @@ def load_profile(path: Path) -> Profile:
     if profile.name != path.stem:
         raise UserError(f'{path}: key name: "{profile.name}" must equal the file\'s name, "{path.stem}"')
     return _with_absolute_path(profile, path.absolute().parent)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: this is not valid TOML: {error}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: this is not a text file in UTF-8, which a model profile has to be") from None
-    except OSError as error:
-        raise UserError(f"{path}: the model profile cannot be read ({error.strerror}): correct the path") from None
 
 
 def _first(error: ValidationError) -> str:

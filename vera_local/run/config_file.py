@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from vera_local.errors import UserError
 from vera_local.run.complaints import complaint
 from vera_local.run.config import RunConfig
 from vera_local.run.flags import settings
+from vera_local.toml_file import read_toml
 
 
 def load_config(file: Path | None, flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> RunConfig:
@@ -21,20 +21,9 @@ def load_config(file: Path | None, flags: Mapping[str, Any], stored: Mapping[str
     Raises UserError naming the file and key, or the flag, that is wrong.
     """
     given = {key: value for key, value in flags.items() if value is not None}
-    table = _read(file) if file is not None else dict(stored or {})
+    table = read_toml(file, "config") if file is not None else dict(stored or {})
     source = "the config of the run" if file is None else str(file)
     try:
         return RunConfig.model_validate(table | settings(given))
     except ValidationError as error:
         raise UserError(complaint(error, source, table, given)) from None
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{file}: this is not valid TOML: {error}; correct that line") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{file}: this is not a text file in UTF-8, which a config has to be") from None
-    except OSError as error:
-        raise UserError(f"{file}: the config cannot be read ({error.strerror}); correct the path") from None
