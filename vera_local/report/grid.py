@@ -6,12 +6,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from vera_local.report.layout import stacked
+from vera_local.report.layout import plain_table, stacked
 
 _NAME_WIDTH = 28
 
@@ -53,10 +52,7 @@ class Grid:
             left = left[n:]
 
     def _table(self, part: Sequence[int], name_width: int = 1000) -> Table:
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
-        table.add_column(Text(self.first), overflow="fold")
-        for place in part:
-            table.add_column(Text(stacked(self.columns[place])), justify="right", overflow="fold")
+        table = plain_table(self.first, [stacked(self.columns[place]) for place in part])
         for row in self.rows:
             table.add_row(Text(textwrap.fill(row.name, name_width)), *(Text(row.cells[place]) for place in part))
         return table

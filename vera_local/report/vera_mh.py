@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from vera_local.bundle import DimensionRating
 from vera_local.score import Scale, Scores, Tally
+from vera_local.score.formulas import percentage
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,8 @@ def _summary(scores: Scores, evaluations: Sequence[Evaluation]) -> dict[str, obj
         "total_conversations": len(evaluations),
         "total_dimension_evaluations": scores.overall.relevant,
         "total_relevant_conversations": len(relevant),
-        "pct_conversations_all_best_practice_or_not_relevant": _percentage(best, len(relevant)),
-        "pct_conversations_with_at_least_one_high_harm": _percentage(worst, len(relevant)),
+        "pct_conversations_all_best_practice_or_not_relevant": percentage(best, len(relevant)),
+        "pct_conversations_with_at_least_one_high_harm": percentage(worst, len(relevant)),
     }
 
 
@@ -160,12 +161,8 @@ def _damaging(tally: Tally, scale: Scale) -> float | None:
 
 
 def _neutral(tally: Tally, scale: Scale) -> float | None:
-    return _percentage(sum(tally.counts[rating] for rating in scale.ratings[1:-1]), tally.relevant)
+    return percentage(sum(tally.counts[rating] for rating in scale.ratings[1:-1]), tally.relevant)
 
 
 def _known(shares: Mapping[str, float | None]) -> dict[str, float]:
     return {name: share for name, share in shares.items() if share is not None}
-
-
-def _percentage(count: int, of: int) -> float | None:
-    return round(100 * count / of, 2) if of else None

@@ -14,7 +14,7 @@ from vera_local.score.compare import Apart
 from vera_local.score.formulas import percentage, percentages
 from vera_local.score.intervals import Floats, cluster_sums, resampled_sums
 from vera_local.score.scale import Scale
-from vera_local.score.tables import CLUSTER, Counts, with_cluster
+from vera_local.score.tables import CLUSTER, Counts, codes, with_cluster
 
 UNRATED: Final = "Unrated"
 KINDS: Final = ("same", "stricter", "milder", "relevance")
@@ -79,7 +79,7 @@ def changes(first: pl.DataFrame, second: pl.DataFrame, scale: Scale) -> Changes:
 def _change(joined: pl.DataFrame, scale: Scale) -> Change:
     words = [*scale.ratings, *([] if scale.not_relevant is None else [scale.not_relevant]), UNRATED]
     one, two = (_places(joined[name], words) for name in ("rating", "second"))
-    return _Changed(one, two, _clusters(joined), words, len(scale.ratings)).change()
+    return _Changed(one, two, codes(joined[CLUSTER])[0], words, len(scale.ratings)).change()
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,3 @@ def _direction(interval: Bounds) -> str:
 def _places(column: pl.Series, words: list[str]) -> Counts:
     places = column.cast(pl.Enum(words[:-1])).to_physical().cast(pl.Int64)
     return places.fill_null(len(words) - 1).to_numpy()
-
-
-def _clusters(joined: pl.DataFrame) -> Counts:
-    names = joined[CLUSTER].unique().sort()
-    return joined[CLUSTER].cast(pl.Enum(names)).to_physical().cast(pl.Int64).to_numpy()

@@ -17,7 +17,7 @@ from vera_local.score.profile import Profile, Tally
 from vera_local.score.scale import Scale
 from vera_local.score.scores import check
 from vera_local.score.tables import Sums, Table, count, resampled, together, unnamed
-from vera_local.score.tally import profile
+from vera_local.score.tally import profile_of
 
 PAIRED, UNPAIRED = "paired bootstrap", "unpaired bootstrap"
 
@@ -73,7 +73,8 @@ def compare(frames: Mapping[str, pl.DataFrame], scale: Scale, *, same_conversati
     """
     for frame in frames.values():
         check(frame, scale)
-    sides = {label: _Side(profile(frame, scale), count(frame, scale)) for label, frame in frames.items()}
+    tables = {label: count(frame, scale) for label, frame in frames.items()}
+    sides = {label: _Side(profile_of(table, scale), table) for label, table in tables.items()}
     (_, first), *others = sides.items()
     pairs = {
         label: _Pair(label, first, side, scale, _shared(first.table, side.table, same_conversations))

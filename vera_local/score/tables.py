@@ -49,8 +49,8 @@ def count(frame: pl.DataFrame, scale: Scale) -> Table:
 
     A conversation whose persona has no name stands for itself: nothing says which ones belong together.
     """
-    clusters, personas = _codes(with_cluster(frame)[CLUSTER])
-    conversations, ids = _codes(frame["conversation"])
+    clusters, personas = codes(with_cluster(frame)[CLUSTER])
+    conversations, ids = codes(frame["conversation"])
     dimensions = _places(frame["dimension"], scale.dimensions)
     words = _words(frame, scale)
     ratings = np.zeros((len(personas), len(scale.dimensions), len(scale.ratings) + 2), dtype=np.int64)
@@ -118,7 +118,7 @@ def _sums(ratings: Floats, conversations: Floats) -> Sums:
     return Sums(np.concatenate([ratings, ratings.sum(axis=-2, keepdims=True)], axis=-2), conversations)
 
 
-def _codes(column: pl.Series) -> tuple[Counts, tuple[str, ...]]:
+def codes(column: pl.Series) -> tuple[Counts, tuple[str, ...]]:
     """Of each row the place of its value among the sorted values, and these."""
     values = column.unique().sort()
     return _places(column, tuple(values)), tuple(values)

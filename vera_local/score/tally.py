@@ -18,7 +18,12 @@ from vera_local.score.tables import Counts, Sums, Table, count, resampled
 
 def profile(frame: pl.DataFrame, scale: Scale) -> Profile:
     """The profile of the ratings (SCHEMA, words of the scale) of one judge."""
-    return _Profiler(count(frame, scale), scale).profile()
+    return profile_of(count(frame, scale), scale)
+
+
+def profile_of(table: Table, scale: Scale) -> Profile:
+    """The same of ratings that are counted already."""
+    return _Profiler(table, scale).profile()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from vera_local.report.markdown import head, row
 from vera_local.selftest.card import Accuracy, Card, Share
 
 NO_DATA = "no data"
@@ -141,17 +142,8 @@ def _shares(first: str, second: str, shares: Mapping[str, Share]) -> Iterator[st
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield _row(header)
-    yield _row(["---"] * len(header))
-    yield from (_row(row) for row in rows)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(_on_one_line(cell) for cell in cells)} |"
-
-
-def _on_one_line(cell: str) -> str:
-    return " ".join(cell.split()).replace("|", "\\|")
+    yield from head(header, len(header))
+    yield from (row([" ".join(cell.split()) for cell in cells]) for cells in rows)
 
 
 def _counts(counts: Mapping[str, int]) -> str:
