@@ -19,6 +19,7 @@ from vera_local.chatbot.settings import OpenAISettings
 from vera_local.chatbot.template import mapped_texts
 from vera_local.chatbot.web import REFUSED, Sending, Web
 from vera_local.conversation import Message
+from vera_local.engine.completion import text_of
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 
@@ -151,7 +152,7 @@ def _listed(body: bytes) -> list[str] | None:
 def _whole(came: Any) -> Answer:
     try:
         choice = came["choices"][0]
-        text = _text(choice["message"].get("content"))
+        text = text_of(choice["message"].get("content"))
         return Answer(text, _usage(came.get("usage")) or Usage(), choice.get("finish_reason") == "length")
     except (AttributeError, KeyError, IndexError, TypeError):
         raise Fault("its reply is no chat completion") from None
@@ -166,16 +167,9 @@ def _piece(event: Any) -> tuple[str, str | None, Usage | None]:
         if not event["choices"]:
             return "", None, usage
         choice = event["choices"][0]
-        return _text(choice["delta"].get("content")), choice.get("finish_reason"), usage
+        return text_of(choice["delta"].get("content")), choice.get("finish_reason"), usage
     except (AttributeError, KeyError, IndexError, TypeError):
         raise Fault("its stream is not one of chat completions") from None
-
-
-def _text(content: Any) -> str:
-    """The text of a message; None stands for an empty one."""
-    if content is not None and not isinstance(content, str):
-        raise TypeError("the content is no text")
-    return content or ""
 
 
 def _usage(told: Any) -> Usage | None:

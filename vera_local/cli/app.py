@@ -16,7 +16,7 @@ from vera_local.cli import score as score_command
 from vera_local.cli import selftest as selftest_command
 from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
-from vera_local.cli.options import EndSemantics, Engine, Run, Target
+from vera_local.cli.options import Bundle, EndSemantics, Engine, Json, JudgeMode, Run, Target
 from vera_local.cli.personas import app as personas_app
 from vera_local.cli.rubric import app as rubric_app
 from vera_local.cli.show import announce, judge_notes, progress_console, show_outcome, warn
@@ -43,7 +43,6 @@ app.add_typer(reading_command.app)
 app.add_typer(compare_command.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
-Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
 Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]
 Personas = Annotated[
     str | None,
@@ -76,17 +75,12 @@ Judge = Annotated[
     list[str] | None,
     typer.Option(metavar="MODEL", help=f"Answers the rubric's questions; may be given several times. {ModelText}"),
 ]
-JudgeMode = Annotated[
-    str | None,
-    typer.Option(metavar="direct|reason|think", help="Answer at once, after some sentences, or after own thinking."),
-]
 JudgeRepeats = Annotated[str | None, typer.Option(metavar="N", help="How often each judge rates each conversation.")]
 JudgeWindow = Annotated[
     bool, typer.Option("--judge-window", help="Show a judge the first and last turns of a transcript that is too long.")
 ]
 NoEvidence = Annotated[bool, typer.Option("--no-evidence", help="Do not ask judges for the turns behind an answer.")]
 NoConfidence = Annotated[bool, typer.Option("--no-confidence", help="Do not read how sure judges are of an answer.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 LOG = "engine.log"
 

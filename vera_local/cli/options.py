@@ -7,6 +7,11 @@ from typing import Annotated
 
 import typer
 
+Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
+JudgeMode = Annotated[
+    str | None,
+    typer.Option(metavar="direct|reason|think", help="Answer at once, after some sentences, or after own thinking."),
+]
 Target = Annotated[str | None, typer.Option(metavar="NAME", help="Which instrument of an official VERA-MH checkout.")]
 EndSemantics = Annotated[
     str | None,

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from vera_local.cli.interrupt import run_until_interrupted
-from vera_local.cli.options import EndSemantics, Engine, Target
+from vera_local.cli.options import Bundle, EndSemantics, Engine, JudgeMode, Target
 from vera_local.cli.show import progress_console, warn
 from vera_local.run import Watcher, load_config, make_plan, opener
 from vera_local.run.selftesting import selftest as try_judge
@@ -19,11 +19,6 @@ from vera_local.selftest import Card, summary_of
 app = typer.Typer()
 
 Judge = Annotated[str | None, typer.Option(metavar="MODEL", help="The judge to try; without it the embedded model.")]
-JudgeMode = Annotated[
-    str | None,
-    typer.Option(metavar="direct|reason|think", help="Answer at once, after some sentences, or after own thinking."),
-]
-Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
 Repeats = Annotated[
     str | None,
     typer.Option(metavar="N", help="How often each question is asked; 3, or 2 where nothing is drawn at random."),

@@ -36,7 +36,7 @@ def chat_reply(answer: Mapping[str, Any]) -> Reply:
         # Reasoning that the server split off is in the tokens and not in the text.
         told = () if message.get("reasoning") or message.get("reasoning_content") else choice.get("token_ids") or ()
         tokens = tuple(map(int, told[:-1] if finish is Finish.STOP else told))
-        return Reply(_text(message["content"]), finish, _usage(answer), tokens=tokens)
+        return Reply(text_of(message["content"]), finish, _usage(answer), tokens=tokens)
 
 
 def completion(answer: Mapping[str, Any], labels: Sequence[int]) -> Completion:
@@ -45,7 +45,7 @@ def completion(answer: Mapping[str, Any], labels: Sequence[int]) -> Completion:
         choice = answer["choices"][0]
         first = choice["logprobs"]["top_logprobs"][0] if labels else {}
         return Completion(
-            _text(choice["text"]),
+            text_of(choice["text"]),
             FINISHES[choice["finish_reason"]],
             choice.get("stop_reason"),
             tuple(map(int, choice["token_ids"])),
@@ -68,7 +68,7 @@ def _usage(answer: Mapping[str, Any]) -> Usage:
     return Usage(int(usage["prompt_tokens"]), int(details.get("cached_tokens") or 0), int(usage["completion_tokens"]))
 
 
-def _text(content: Any) -> str:
+def text_of(content: Any) -> str:
     """The text of a message; None stands for an empty one."""
     if content is not None and not isinstance(content, str):
         raise TypeError("the content is no text")

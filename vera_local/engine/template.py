@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ from jinja2 import TemplateError
 from vera_local.engine.profile import Template
 from vera_local.engine.seam import ChatMessage, InvalidRequest
 from vera_local.errors import UserError
+
+KEPT = 64
+"""Prompts whose ids are kept: the requests of one question share theirs, and many questions are asked at once."""
 
 ANCHORS = ("\n", "a", "")
 """Texts behind which an answer's text may be tokenised: the first that melts with no part of it is taken."""
@@ -35,6 +38,7 @@ class ChatTemplate:
     def __init__(self, tokenizer: Any, facts: Template) -> None:
         self._tokenizer = tokenizer
         self._facts = facts
+        self._read = lru_cache(maxsize=KEPT)(self._prompt)
 
     @classmethod
     def load(cls, folder: Path, facts: Template) -> ChatTemplate:
@@ -77,7 +81,10 @@ class ChatTemplate:
 
     def ids(self, messages: Sequence[ChatMessage], thinking: bool = False) -> list[int]:
         """The prompt as token ids. The template writes its own control tokens, so none is added here."""
-        return self._encode(self.text(messages, thinking))
+        return list(self._read(tuple(messages), thinking))
+
+    def _prompt(self, messages: tuple[ChatMessage, ...], thinking: bool) -> tuple[int, ...]:
+        return tuple(self._encode(self.text(messages, thinking)))
 
     def tokens(self, text: str) -> tuple[int, ...]:
         """The ids of `text` where it begins an answer or goes on with one; control tokens in it are read as such."""

@@ -134,7 +134,7 @@ class Judge:
         """The verdict on one question; EngineDied is raised, every other failure is a state of the verdict."""
         if question.auto:
             return Verdict(question.id, State.ANSWERED, question.options[0].answer, Mode.AUTO)
-        return await _Asking(self, shown, question).verdict()
+        return await _Asking(self, shown, question, self.prompt(shown, question)).verdict()
 
 
 @dataclass(slots=True)
@@ -144,6 +144,7 @@ class _Asking:
     judge: Judge
     shown: Exhibit
     question: Question
+    messages: tuple[ChatMessage, ...]
     usage: Usage = NO_USAGE
     rationale: str = ""
 
@@ -215,7 +216,7 @@ class _Asking:
         # What a judge wrote itself can quote what it was shown, or spell a control token in parts.
         reasons = neutralise(self.rationale, self.judge.engine.markers)
         told = f"{reasons}\n\n{CUE}\n{answer}" if self.judge.mode is Mode.REASON else answer
-        messages = (*self._messages, ChatMessage("assistant", told), ChatMessage("user", EVIDENCE))
+        messages = (*self.messages, ChatMessage("assistant", told), ChatMessage("user", EVIDENCE))
         request = self._request((), evidence_pattern(turns), longest_evidence(turns), "evidence")
         try:
             reply = await self._generate(replace(request, messages=messages, thinking=False))
@@ -225,15 +226,11 @@ class _Asking:
             return None
         return read_evidence(reply.text, turns) if reply.finish is Finish.STOP else None
 
-    @property
-    def _messages(self) -> tuple[ChatMessage, ...]:
-        return self.judge.prompt(self.shown, self.question)
-
     def _request(self, begun: tuple[int, ...], pattern: str | None, tokens: int, purpose: str = "") -> Request:
         judge = self.judge
         place = (self.shown.conversation, "judge", judge.name, self.question.id, *([purpose] if purpose else []))
         sampling = replace(judge.draw, max_tokens=tokens).seeded(derive(judge.seed, *place))
-        return Request(self._messages, sampling, pattern, begun=begun, thinking=judge.mode is Mode.THINK)
+        return Request(self.messages, sampling, pattern, begun=begun, thinking=judge.mode is Mode.THINK)
 
     async def _generate(self, request: Request) -> Reply:
         reply = await self.judge.engine.generate(request)

@@ -17,11 +17,11 @@ APART = frozenset({"judge", "repeat", "window", "evidence", "confidence"})
 """Parts of a judge's identity that change no answer to a short transcript: its name, and what is asked beside."""
 
 
-def card_key(identity: Mapping[str, Any], bundle: Bundle) -> str:
-    """What a card is kept under: a fingerprint of a judge, as the manifest describes it, and of the bundle's files,
-    its self-test among them."""
+def card_key(identity: Mapping[str, Any], bundle: Bundle, selftest: str | None) -> str:
+    """What a card is kept under: a fingerprint of a judge, as the manifest describes it, of the bundle's files and of
+    its self-test, told by its digest."""
     judge = {key: value for key, value in identity.items() if key not in APART}
-    return fingerprint({"judge": judge, "bundle": bundle.digests, "selftest": _selftest(bundle)})
+    return fingerprint({"judge": judge, "bundle": bundle.digests, "selftest": selftest})
 
 
 def _selftest(bundle: Bundle) -> str | None:
@@ -35,7 +35,8 @@ def cards_of(folder: Path, bundle: Bundle) -> dict[str, Card | None]:
     entered = manifest.read(folder)
     assert entered is not None
     identities = {its.get("judge", name): its for name, its in entered["judges"].items()}
-    return {judge: kept(card_key(its, bundle)) for judge, its in identities.items()}
+    selftest = _selftest(bundle)
+    return {judge: kept(card_key(its, bundle, selftest)) for judge, its in identities.items()}
 
 
 def facts(card: Card | None) -> dict[str, Any] | None:

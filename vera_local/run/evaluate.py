@@ -192,7 +192,7 @@ def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Groupin
     conversations, judges = store.conversations(), bench_of(folder, bundle, store)
     rows = tuple(map(row_of, store.all_verdicts()))
     frame = _frame(conversations, bundle, judges)
-    questions = asked_frame(store, bundle.rubric, {c.id: c.persona for c in conversations})
+    questions = asked_frame(rows, judges.ratings, bundle.rubric, {c.id: c.persona for c in conversations})
     simulated = played(store, conversations, manifest.simulator_of_repeat(folder))
     groups = {**(by or {}), **_by_simulator(simulated)}
     scores = score_by_judge(frame, _scale(bundle, frame), by=groups, questions=questions)

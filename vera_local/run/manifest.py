@@ -72,7 +72,7 @@ def enter(plan: Plan) -> None:
     """Write the manifest of a new run, without a judge; UserError, naming what differs, where another run is there."""
     wanted, old = identity(plan), read(plan.out)
     if old is None:
-        _save(plan.out, _new(plan, wanted))
+        save(plan.out, _new(plan, wanted))
     else:
         _must_be_same(plan.out, old["identity"], wanted)
 
@@ -86,11 +86,11 @@ def enter_import(plan: Plan, files: Mapping[str, str], notes: Sequence[str]) -> 
     wanted, config, old = imported_identity(plan.bundle, files), kept_config(plan.config), read(plan.out)
     if old is None:
         kept = {key: config[key] for key in ("bundle", "target", "end_semantics", "out", "seed", "engine", "judge")}
-        _save(plan.out, _new(plan, wanted) | {"config": kept, "notes": list(notes)})
+        save(plan.out, _new(plan, wanted) | {"config": kept, "notes": list(notes)})
         return
     _must_be_same(plan.out, old["identity"], wanted)
     if plan.config.judge is not None:
-        _save(plan.out, old | {"config": old["config"] | {"judge": with_judges(old["config"], plan.config)}})
+        save(plan.out, old | {"config": old["config"] | {"judge": with_judges(old["config"], plan.config)}})
 
 
 def enter_judges(plan: Plan) -> None:
@@ -107,7 +107,7 @@ def enter_judges(plan: Plan) -> None:
     config = manifest["config"] | {"judge": with_judges(manifest["config"], plan.config)}
     entered = manifest | {"config": config, "judges": judges | wanted, "jury_rule": RULE}
     if entered != manifest:
-        _save(plan.out, entered)
+        save(plan.out, entered)
 
 
 def check_bundle(folder: Path, manifest: Mapping[str, Any], bundle: Bundle) -> None:
@@ -148,7 +148,8 @@ def _new(plan: Plan, wanted: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _save(folder: Path, manifest: Mapping[str, Any]) -> None:
+def save(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest of a run or a pool; raises UserError as `write_file`."""
     write_file(folder / NAME, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ import polars as pl
 
 from vera_local.bundle import Bundle
 from vera_local.errors import UserError
-from vera_local.report.files import Instrument, write_file, write_results
+from vera_local.report.files import Instrument, write_results
 from vera_local.run import manifest
 from vera_local.run.cards import warnings
 from vera_local.run.folder import locked, prepare_folder
@@ -139,4 +138,4 @@ def _enter(out: Path, wanted: Mapping[str, Any]) -> None:
     old = manifest.read(out)
     if old is not None and old["fingerprint"] != wanted["fingerprint"]:
         raise UserError(f"{out} holds another run or pool; name a new --out")
-    write_file(out / manifest.NAME, (json.dumps(wanted, indent=2, ensure_ascii=False) + "\n").encode())
+    manifest.save(out, wanted)

@@ -54,7 +54,7 @@ async def selftest(
     answers = await _answers(plan, seat, sittings(plan.bundle.rubric, suite, repeats), opener(folder / LOG), watcher)
     card = _card(plan, seat, suite, repeats, fingerprint(identity), answers)
     write(card, folder)
-    keep(card, card_key(identity, plan.bundle))
+    keep(card, card_key(identity, plan.bundle, suite.digest))
     return card
 
 

@@ -162,13 +162,6 @@ class Store:
             for conversation, judge, dimension, rating, decided in rows
         ]
 
-    def asked(self) -> list[tuple[str, str, str, str | None]]:
-        """(conversation, judge, question, answer) of every verdict, in the run's order; answer None: it has none."""
-        return self._db.execute(
-            "select v.conversation, v.judge, v.question, v.answer from verdicts v"
-            " join conversations c on c.id = v.conversation order by v.judge, c.place, v.place"
-        ).fetchall()
-
     def rated(self, judge: str) -> frozenset[str]:
         """Conversations whose walk by this judge has ended without an engine's failure."""
         rows = self._db.execute(

@@ -11,7 +11,7 @@ from enum import StrEnum
 from vera_local.conversation import Message, Speaker
 from vera_local.simulate import english
 from vera_local.simulate.reported import own_words
-from vera_local.simulate.words import likeness, shared_run, size, words
+from vera_local.simulate.words import alike, shared_run, size, words
 
 SHORT = 7
 """Messages of fewer words may be repeated: people say "I don't know" again and again."""
@@ -126,7 +126,7 @@ def _repeats(text: str, scene: Scene) -> bool:
 def _said_before(now: tuple[str, ...], earlier: tuple[str, ...]) -> bool:
     if min(size(now), size(earlier)) < SHORT:
         return False
-    return now == earlier or (size(now) >= LONGER and likeness(now, earlier) >= ALIKE)
+    return now == earlier or (size(now) >= LONGER and alike(now, earlier, ALIKE))
 
 
 def _quotes(text: str, scene: Scene) -> bool:

@@ -42,11 +42,11 @@ def size(units: Sequence[str]) -> float:
     return sum(UNSPACED if _unspaced(unit[0]) else 1.0 for unit in units)
 
 
-def likeness(one: Sequence[str], other: Sequence[str]) -> float:
-    """How much of two texts is the same in the same order: 0 nothing, 1 all."""
+def alike(one: Sequence[str], other: Sequence[str], share: float) -> bool:
+    """Whether at least `share` of two texts is the same in the same order: 0 nothing, 1 all."""
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     # The first two are cheap upper bounds.
-    return min(matcher.real_quick_ratio(), matcher.quick_ratio(), matcher.ratio())
+    return matcher.real_quick_ratio() >= share and matcher.quick_ratio() >= share and matcher.ratio() >= share
 
 
 def shared_run(one: Sequence[str], other: Sequence[str]) -> float:
