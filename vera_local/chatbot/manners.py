@@ -50,7 +50,7 @@ class Gate:
         draw, tries = random.Random(seed), self._manners.retries + 1
         for tried in range(1, tries + 1):
             try:
-                return await self._once(attempt)
+                return await self.once(attempt)
             except Fault as fault:
                 self._must_be_worth_it(fault, tried, tries)
                 await self._pause(fault, tried, draw)
@@ -58,7 +58,15 @@ class Gate:
 
     async def once(self, attempt: Attempt[T]) -> T:
         """What one try gives, within the same limits; raises what it raises, or Fault for taking too long."""
-        return await self._once(attempt)
+        async with self._at_once:
+            await self._turn()
+            try:
+                async with asyncio.timeout(self._manners.timeout) as limit:
+                    return await attempt()
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise Fault(f"it gave no whole reply within {self._manners.timeout:g} s") from None
 
     def _must_be_worth_it(self, fault: Fault, tried: int, tries: int) -> None:
         if fault.wait is not None and fault.wait > self._manners.longest_wait:
@@ -73,17 +81,6 @@ class Gate:
             # It is the service that is busy, so every conversation waits.
             self._next = max(self._next, self._clock() + fault.wait)
         await self._sleep(min(LONGEST_PAUSE, self._manners.backoff * 2 ** min(tried - 1, 30) * jitter))
-
-    async def _once(self, attempt: Attempt[T]) -> T:
-        async with self._at_once:
-            await self._turn()
-            try:
-                async with asyncio.timeout(self._manners.timeout) as limit:
-                    return await attempt()
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                raise Fault(f"it gave no whole reply within {self._manners.timeout:g} s") from None
 
     async def _turn(self) -> None:
         """Wait for this request's own moment; two requests never have the same one where a pace is set."""

@@ -17,13 +17,19 @@ def must_agree(
     folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, remedy: str = OTHER_RUN
 ) -> None:
     """UserError where `new` is not the `old` of the run in `folder`: what differs, behind `prefix`, and a remedy."""
-    before, now = dict(flat(old)), dict(flat(new))
-    differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
-    if not differing:
+    found = differing(old, new)
+    if not found:
         return
-    told = "; ".join(f"{prefix}{k} was {_short(before.get(k))}, now {_short(now.get(k))}" for k in differing[:3])
-    more = f" (and {len(differing) - 3} more)" if len(differing) > 3 else ""
+    told = "; ".join(f"{prefix}{key} was {short(was)}, now {short(now)}" for key, was, now in found[:3])
+    more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
     raise UserError(f"{folder} holds a different run: {told}{more}; {remedy}")
+
+
+def differing(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
+    """Path, old and new value of each leaf that differs, by path; None for a leaf that is not there."""
+    before, now = dict(flat(old)), dict(flat(new))
+    keys = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    return [(key, before.get(key), now.get(key)) for key in keys]
 
 
 def flat(value: Any, key: str = "") -> list[tuple[str, Any]]:
@@ -33,6 +39,7 @@ def flat(value: Any, key: str = "") -> list[tuple[str, Any]]:
     return [pair for name, part in value.items() for pair in flat(part, f"{key}.{name}" if key else name)]
 
 
-def _short(value: Any) -> str:
+def short(value: Any, most: int = 60) -> str:
+    """A value in at most so many characters."""
     text = "absent" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."

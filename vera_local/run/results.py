@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from vera_local.errors import UserError
 from vera_local.report.files import QUESTIONS, RESULTS, SCORES_SCHEMA
 from vera_local.run import manifest
-from vera_local.run.differences import flat
+from vera_local.run.differences import differing, short
 from vera_local.run.identities import POOLED
 from vera_local.score import Scale
 
@@ -147,18 +147,12 @@ def _chatbot(results: Results) -> Any:
 
 
 def _differing(first: Results, other: Results, what: str, part: Any) -> list[str]:
-    one, two = dict(flat(part(first))), dict(flat(part(other)))
-    keys = sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
-    if not keys:
+    found = differing(part(first), part(other))
+    if not found:
         return []
-    told = "; ".join(f"{key} is {_short(one.get(key))} and {_short(two.get(key))}" for key in keys[:2])
-    more = f" (and {len(keys) - 2} more)" if len(keys) > 2 else ""
+    told = "; ".join(f"{key} is {short(one, 40)} and {short(two, 40)}" for key, one, two in found[:2])
+    more = f" (and {len(found) - 2} more)" if len(found) > 2 else ""
     return [f"{what} of {first.folder} and {other.folder}: {told}{more}"]
-
-
-def _short(value: Any) -> str:
-    text = "absent" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def refuse(differences: Sequence[str], *, force: bool, purpose: str) -> None:
