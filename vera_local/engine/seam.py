@@ -114,12 +114,15 @@ class Reply:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What an engine can hold: `context` tokens in one sequence, `kv_tokens` over all (None: unknown),
-    `sequences` generating at once, and the `block` of tokens its prefix cache works in."""
+    `sequences` generating at once, the `block` of tokens its prefix cache works in, and the `ridge`: how many tokens a
+    step computes in about the time that it takes for one, so that a batch narrower than that can be widened almost
+    for nothing."""
 
     context: int
     kv_tokens: int | None
     sequences: int
     block: int = 1
+    ridge: int = 1
 
 
 class Engine(Protocol):

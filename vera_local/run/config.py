@@ -49,6 +49,8 @@ class RunConfig(BaseModel):
     bundles, as `load_bundle` takes them. `first`: who speaks first. `earliest_end`: the first turn at which a persona
     may leave; None: as far into a conversation as the bundle publishes it. `max_total_words`: a conversation ends when
     both sides together have written so many. `check_personas`: the first judge rates how real the personas are.
+    `replicas`: how many engines host each in-process model. `lookahead`: at most so many questions of a dimension are
+    asked before it is known that they will be needed; None: as many as pay. Neither changes what a run finds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,6 +69,8 @@ class RunConfig(BaseModel):
     earliest_end: Annotated[int | None, BeforeValidator(whole)] = Field(default=None, ge=1)
     max_total_words: Annotated[int | None, BeforeValidator(whole)] = Field(default=None, ge=1)
     check_personas: bool = False
+    replicas: Annotated[int, BeforeValidator(whole)] = Field(default=1, ge=1)
+    lookahead: Annotated[int | None, BeforeValidator(whole)] = Field(default=None, ge=0)
     simulator: Simulators = (SimulatorConfig(model=EMBEDDED),)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
     judge: Judges = None
