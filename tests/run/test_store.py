@@ -33,7 +33,7 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: li
             speaker = Speaker.PERSONA if turn % 2 else Speaker.CHATBOT
             store.add_message("a-1", turn, Said(Message(speaker, text), NO_USAGE, cut=False))
     with Store.open(folder) as again:
-        first, second = again.conversations()
+        first, second = tuple(again.conversations())
     assert (first.id, second.id) == ("b-1", "a-1"), "in the run's order"
     assert [m.text for m in second.messages] == texts
 
@@ -43,7 +43,7 @@ def test_a_goodbye_and_its_ending_are_one(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         store.begin(TWO)
         store.add_message("a-1", 1, Said(Message(Speaker.PERSONA, "bye"), NO_USAGE, cut=False, leaves=True))
-        assert store.conversations()[1].ending is Ending.PERSONA
+        assert store.conversation("a-1").ending is Ending.PERSONA
 
 
 def test_a_record_is_entered_once_and_whole(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_a_record_is_entered_once_and_whole(tmp_path: Path) -> None:
     held = (Conversation("b-1", "b", 3, said, Ending.RECORDED), Conversation("a-1", "", 1, (), None))
     with Store.open(tmp_path) as store:
         store.record(held)
-        assert store.conversations() == held
+        assert tuple(store.conversations()) == held
         store.record((Conversation("b-1", "other", 1, (Message(Speaker.CHATBOT, "other"),), Ending.ERROR),))
-        assert store.conversations() == held
+        assert tuple(store.conversations()) == held
         assert set(store.usage().values()) == {NO_USAGE}
 
 
@@ -222,3 +222,38 @@ def test_two_processes_bring_up_one_store(tmp_path: Path, monkeypatch: pytest.Mo
     with Store.open(tmp_path) as store:
         assert list(store.verdicts("b-1", "j")) == ["2"]
     assert looks[0] == 4
+
+
+def test_heads_tell_all_but_the_texts(tmp_path: Path) -> None:
+    held = (
+        Conversation("b-1", "b", 1, (Message(Speaker.PERSONA, "héllo"), Message(Speaker.CHATBOT, "")), Ending.TURNS),
+        Conversation("c-1", "c", 1, (Message(Speaker.PERSONA, "a"), Message(Speaker.CHATBOT, "bcdefg")), Ending.WORDS),
+        Conversation("a-2", "a", 2, (Message(Speaker.PERSONA, "alone"),), Ending.TURNS),
+        Conversation("a-3", "a", 3, (), Ending.ERROR),
+        Conversation("a-4", "a", 4, (Message(Speaker.CHATBOT, "only"),), None),
+    )
+    with Store.open(tmp_path) as store:
+        store.record(held)
+        heads = store.heads()
+        assert [(h.id, h.persona, h.repeat, h.ending) for h in heads] == [
+            (c.id, c.persona, c.repeat, c.ending) for c in held
+        ]
+        assert [h.judgeable for h in heads] == [c.judgeable for c in held]
+        assert [(h.turns, h.by_chatbot, h.characters) for h in heads] == [
+            (2, 1, 5), (2, 1, 7), (1, 0, 5), (0, 0, 0), (1, 1, 4),
+        ]  # fmt: skip
+        assert [h.persona_spoke for h in heads] == [True, True, True, False, False]
+        assert [h.id for h in store.unfinished()] == ["a-3", "a-4"]
+        assert [h.id for h in store.unrated("j")] == ["c-1", "b-1"], "longest first"
+        store.set_ratings("c-1", "j", [DimensionRating("d", "Best", ())])
+        assert [h.id for h in store.unrated("j")] == ["b-1"]
+        assert [h.id for h in store.unrated("k")] == ["c-1", "b-1"]
+
+
+def test_one_conversation_is_read_without_the_others(tmp_path: Path) -> None:
+    held = Conversation("b-1", "b", 3, (Message(Speaker.PERSONA, "hi"), Message(Speaker.CHATBOT, "ho")), Ending.TURNS)
+    with Store.open(tmp_path) as store:
+        store.record((Conversation("a-1", "a", 1), held))
+        assert store.conversation("b-1") == held
+        with pytest.raises(KeyError):
+            store.conversation("c-1")

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from vera_local.bundle import Bundle, load_bundle
-from vera_local.conversation import RETRIED, Conversation
+from vera_local.conversation import Conversation
 from vera_local.errors import UserError
 from vera_local.report.files import Instrument, write_results, write_transcripts
 from vera_local.report.simulation import SIMULATOR, Played, write_simulation
@@ -119,7 +119,7 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
 async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool) -> None:
     host = Host(opener)
     try:
-        if simulate and any(c.ending is None or c.ending in RETRIED for c in store.conversations()):
+        if simulate and store.unfinished():
             await start(host, watcher, *plan.speakers)
             await simulate_stage(plan, store, host.engine, watcher)
         for seats in by_engine(plan.judges) if judge else ():
@@ -189,7 +189,7 @@ def score_run(folder: Path, bundle: Bundle, by: Mapping[str, Grouping] | None = 
 
 def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Grouping] | None = None) -> Outcome:
     """Derive all exports of a run from its store."""
-    conversations, judges = store.conversations(), bench_of(folder, bundle, store)
+    conversations, judges = tuple(store.conversations()), bench_of(folder, bundle, store)
     rows = tuple(map(row_of, store.all_verdicts()))
     frame = _frame(conversations, bundle, judges)
     questions = asked_frame(rows, judges.ratings, bundle.rubric, {c.id: c.persona for c in conversations})

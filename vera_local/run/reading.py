@@ -66,7 +66,7 @@ def _held(folder: Path, bundle: Bundle) -> Held:
     with Store.open(folder) as store:
         rows = tuple(map(row_of, store.all_verdicts()))
         cards = {judge: facts(card) for judge, card in cards_of(folder, bundle).items()}
-        return Held(store.conversations(), bench_of(folder, bundle, store), rows, warnings(cards))
+        return Held(tuple(store.conversations()), bench_of(folder, bundle, store), rows, warnings(cards))
 
 
 def _opinion(held: Held, conversation: str, judge: str) -> Opinion:

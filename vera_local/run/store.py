@@ -16,6 +16,7 @@ from vera_local.conversation import RETRIED, Conversation, Ending, Message, Spea
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 from vera_local.judge import State, Verdict
+from vera_local.run.heads import HEADS, Head, head_of, longest_first
 from vera_local.run.rows import VERDICT, columns_of, verdict_of
 from vera_local.run.schema import bring_up
 from vera_local.run.simulated import Simulated
@@ -93,19 +94,34 @@ class Store:
             )
             db.executemany("insert or ignore into messages values (?, ?, ?, ?, 0, 0, 0, 0, 0, 0)", said)
 
-    def conversations(self) -> tuple[Conversation, ...]:
-        """All conversations with what was said so far, in the run's order."""
-        said: dict[str, list[Message]] = {}
-        for conversation, speaker, text in self._db.execute(
-            "select conversation, speaker, text from messages order by conversation, turn"
-        ):
-            said.setdefault(conversation, []).append(Message(Speaker(speaker), text))
-        return tuple(
-            Conversation(id, persona, repeat, tuple(said.get(id, ())), None if ending is None else Ending(ending))
-            for id, persona, repeat, ending in self._db.execute(
-                "select id, persona, repeat, ending from conversations order by place"
-            )
-        )
+    def heads(self) -> tuple[Head, ...]:
+        """All conversations without their texts, in the run's order."""
+        return tuple(map(head_of, self._db.execute(HEADS)))
+
+    def unfinished(self) -> tuple[Head, ...]:
+        """The conversations that have not ended, and those that a failure of an engine or the chatbot ended, in the
+        run's order."""
+        return tuple(head for head in self.heads() if head.unfinished)
+
+    def unrated(self, judge: str) -> tuple[Head, ...]:
+        """The conversations that are fit to judge and that this judge is still to rate, longest first."""
+        rated = self.rated(judge)
+        return longest_first(head for head in self.heads() if head.judgeable and head.id not in rated)
+
+    def conversation(self, id: str) -> Conversation:
+        """A conversation with what was said so far; KeyError where there is none of that id."""
+        row = self._db.execute("select persona, repeat, ending from conversations where id = ?", (id,)).fetchone()
+        if row is None:
+            raise KeyError(id)
+        persona, repeat, ending = row
+        said = self._db.execute("select speaker, text from messages where conversation = ? order by turn", (id,))
+        messages = tuple(Message(Speaker(speaker), text) for speaker, text in said)
+        return Conversation(id, persona, repeat, messages, None if ending is None else Ending(ending))
+
+    def conversations(self) -> Iterator[Conversation]:
+        """All conversations with what was said so far, in the run's order; read one by one."""
+        for (id,) in self._db.execute("select id from conversations order by place").fetchall():
+            yield self.conversation(id)
 
     def add_message(self, conversation: str, turn: int, said: Said) -> None:
         """A turn (1-based) that was said; where the persona leaves with it, both are kept or neither."""
