@@ -73,7 +73,7 @@ _OTHERS = {"laptop", "d", "mig"}
 def find_gpu(name: str) -> Gpu | None:
     """The GPU that nvidia-smi, or a person, calls by that name; None where it is not in the table."""
     parted = re.sub(r"\b(rtx|nvidia)(?=\w)", r"\1 ", name.lower())
-    words = set(re.findall(r"[a-z0-9]+", re.sub(r"(\d) ?gb?\b", r"\1gb", parted)))
+    words = set(re.findall(r"[a-z0-9]+", re.sub(r"\b(\d+) ?gb?\b", r"\1gb", parted)))
     if words & _OTHERS:
         return None
     return next((gpu for wanted, gpu in _TABLE if words.issuperset(wanted.split())), None)
