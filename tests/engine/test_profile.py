@@ -98,6 +98,8 @@ def test_a_toml_file_becomes_a_profile(tmp_path: Path) -> None:
         ('thinking = "none"', 'thinking = "always"', "template"),
         ('thinking = "none"', 'thinking = "none"\nreasoning_parser = "qwen3"', "template"),
         ("context = 4096", "context = 60", "max_tokens 60"),
+        ("context = 4096", "context = 4096\nactive_billion = 0", "active_billion"),
+        ("context = 4096", "context = 4096\nactive_billion = 2.0\nparameters_billion = 1.0", "active_billion 2.0"),
         ('name = "own"', 'name = "other"', "name"),
     ],
 )

@@ -131,6 +131,8 @@ class Profile(Part):
 
     `weight_gb`: size of the weights as published, in GB (10^9 bytes), stored as `weight_dtype`. `kv_bytes_per_token`:
     what one token takes in the KV cache, over all layers, at the dtype the engine uses. `context`: tokens per sequence.
+    `parameters_billion`: how many numbers the weights are, None where their size and dtype tell it; `active_billion`:
+    those that one token is multiplied with, None where that is all. Only predictions of time read these two.
     """
 
     name: str = Field(min_length=1)
@@ -140,6 +142,8 @@ class Profile(Part):
     weight_dtype: Literal["bfloat16", "float16", "float32", "quantized"] = "bfloat16"
     kv_bytes_per_token: PositiveInt
     context: PositiveInt
+    parameters_billion: PositiveFloat | None = None
+    active_billion: PositiveFloat | None = None
     source: Source
     engine: EngineOptions
     template: Template
@@ -149,6 +153,13 @@ class Profile(Part):
     def engine_arguments(self) -> dict[str, Any]:
         """The engine arguments that the profile sets, by their names in the engine."""
         return self.engine.model_dump(exclude_none=True)
+
+    @model_validator(mode="after")
+    def _active_are_a_part(self) -> Self:
+        total = self.parameters_billion
+        if self.active_billion is not None and total is not None and self.active_billion > total:
+            raise ValueError(f"active_billion {self.active_billion} is more than parameters_billion {total}")
+        return self
 
     @model_validator(mode="after")
     def _answers_fit(self) -> Self:
