@@ -45,7 +45,7 @@ class Gpu(NamedTuple):
 
 def this_machine() -> Machine:
     """The machine we are on, read without loading a GPU library."""
-    gpus = _visible(_gpus())
+    gpus = visible(_gpus())
     if not gpus:
         return Machine("cpu", f"{os.cpu_count()} CPU cores", _ram_bytes(), 0)
     smallest = min(gpus, key=lambda gpu: gpu.memory_bytes)
@@ -101,8 +101,8 @@ def _gpu(line: str) -> Gpu:
     return Gpu(number, uuid, name, int(mebibytes) * 2**20 if mebibytes.isdigit() else _ram_bytes())
 
 
-def _visible(gpus: list[Gpu]) -> list[Gpu]:
-    """Those that CUDA_VISIBLE_DEVICES leaves; as in CUDA, the first entry that names no GPU ends the list."""
+def visible(gpus: list[Gpu]) -> list[Gpu]:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves; as in CUDA, the first entry that names no GPU ends the list."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return gpus

@@ -47,6 +47,23 @@ create table persona_checks (
     output_tokens integer not null, primary key (conversation, judge)
 );
 """,
+    """
+create table sessions (
+    session integer primary key, started text not null, wall_s real not null, peak_memory_bytes integer,
+    peak_gpu_bytes integer
+);
+create table stages (
+    session integer not null references sessions (session), stage text not null, wall_s real not null,
+    busy_s real not null, primary key (session, stage)
+);
+create table usage (
+    session integer not null references sessions (session), stage text not null, role text not null,
+    model text not null, requests integer not null, failed integer not null, aborted integer not null,
+    prompt_tokens integer not null, cached_tokens integer not null, output_tokens integer not null,
+    distinct_tokens integer not null, kept_prompt_tokens integer not null, kept_cached_tokens integer not null,
+    kept_output_tokens integer not null, busy_s real not null, primary key (session, stage, role, model)
+);
+""",
 )
 """What brings a store from one version (its `user_version`) to the next; a new file is of version 0."""
 

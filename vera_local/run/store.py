@@ -20,6 +20,7 @@ from vera_local.run.heads import HEADS, Head, head_of, longest_first
 from vera_local.run.rows import VERDICT, columns_of, verdict_of
 from vera_local.run.schema import bring_up
 from vera_local.run.simulated import Simulated
+from vera_local.run.used import Used
 from vera_local.simulate import Said
 
 NAME = "run.sqlite"
@@ -41,6 +42,7 @@ class Store:
         self._db = connection
         self._file = file
         self.simulated = Simulated(connection, self._commit)
+        self.used = Used(connection, self._commit)
 
     @classmethod
     def open(cls, folder: Path) -> Store:

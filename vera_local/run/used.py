@@ -1,0 +1,112 @@
+"""What a store holds of the work behind a run, by session: one process that worked on it. Knows nothing of engines."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from vera_local.engine.seam import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What one model was asked in one role of one stage in one session.
+
+    `requests`: all, with those that `failed` or were `aborted` in flight; `usage`: tokens of all replies, of which
+    `kept` are those behind what went into the store; `distinct`: prompt tokens that would have been computed had
+    nothing been evicted from a KV cache (an estimate); `busy_s`: seconds with at least one request in flight.
+    """
+
+    session: int
+    stage: str
+    role: str
+    model: str
+    requests: int
+    failed: int
+    aborted: int
+    usage: Usage
+    distinct: int
+    kept: Usage
+    busy_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """Seconds that a stage took in a session, and those of them with at least one request to any engine in flight."""
+
+    session: int
+    stage: str
+    wall_s: float
+    busy_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One process that worked on the run: when it began (UTC, ISO 8601), seconds until it ended or was last heard of,
+    and the most memory that it and its children took, and that was in use on the GPUs, None where nobody knows."""
+
+    session: int
+    started: str
+    wall_s: float
+    peak_memory_bytes: int | None
+    peak_gpu_bytes: int | None
+
+
+class Used:
+    """Part of a store: what it writes is committed before it returns, and it raises as the store does."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, commit: Callable[[], AbstractContextManager[sqlite3.Connection]]
+    ) -> None:
+        self._db = connection
+        self._commit = commit
+
+    def begin(self, started: str) -> int:
+        """Enter a session; its number, which no other one has."""
+        with self._commit() as db:
+            entered = db.execute(
+                "insert into sessions (session, started, wall_s) select coalesce(max(session), 0) + 1, ?, 0"
+                " from sessions returning session",
+                (started,),
+            )
+            (number,) = entered.fetchone()
+        return int(number)
+
+    def save(self, session: SessionRow, stages: Iterable[StageRow], rows: Iterable[UsageRow]) -> None:
+        """Enter how far a session is, all or nothing, in the place of what was known of it."""
+        with self._commit() as db:
+            # No "replace": it would delete the session first, and what refers to it.
+            db.execute(
+                "insert into sessions values (?, ?, ?, ?, ?) on conflict do update set wall_s = excluded.wall_s,"
+                " peak_memory_bytes = excluded.peak_memory_bytes, peak_gpu_bytes = excluded.peak_gpu_bytes",
+                astuple(session),
+            )
+            db.executemany("insert or replace into stages values (?, ?, ?, ?)", map(astuple, stages))
+            db.executemany(f"insert or replace into usage values ({', '.join('?' * 15)})", map(_columns, rows))
+
+    def sessions(self) -> tuple[SessionRow, ...]:
+        """All sessions, the first one first."""
+        return tuple(SessionRow(*row) for row in self._db.execute("select * from sessions order by session"))
+
+    def stages(self) -> tuple[StageRow, ...]:
+        """The stages of all sessions, each in the order in which they were entered."""
+        return tuple(StageRow(*row) for row in self._db.execute("select * from stages order by session, rowid"))
+
+    def rows(self) -> tuple[UsageRow, ...]:
+        """What was asked in all sessions, each in the order in which it was entered."""
+        return tuple(map(_row, self._db.execute("select * from usage order by session, rowid")))
+
+
+def _columns(row: UsageRow) -> tuple[object, ...]:
+    counts = (row.requests, row.failed, row.aborted)
+    tokens = (*astuple(row.usage), row.distinct, *astuple(row.kept))
+    return (row.session, row.stage, row.role, row.model, *counts, *tokens, row.busy_s)
+
+
+def _row(columns: Sequence[Any]) -> UsageRow:
+    session, stage, role, model, requests, failed, aborted, *tokens, busy = columns
+    usage, distinct, kept = Usage(*tokens[:3]), tokens[3], Usage(*tokens[4:])
+    return UsageRow(session, stage, role, model, requests, failed, aborted, usage, distinct, kept, busy)
