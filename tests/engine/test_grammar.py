@@ -101,3 +101,12 @@ def _continued(index: Index, tokens: list[str], said: tuple[int, ...]) -> Iterat
             yield "".join(tokens[i] for i in said)
         else:
             yield from _continued(index, tokens, (*said, allowed))
+
+
+@given(OPTIONS)
+@settings(deadline=None, max_examples=50)  # the first one imports outlines
+def test_the_pattern_is_the_one_that_outlines_itself_makes(options: list[str]) -> None:
+    types = pytest.importorskip("outlines.types")
+    dsl = pytest.importorskip("outlines.types.dsl")
+    made = dsl.to_regex(dsl.python_types_to_terms(types.Choice(options)))
+    assert pattern_of(options) == f"{made}$"

@@ -25,16 +25,23 @@ class FakeEngine:
     labels a text is the whole answer, of which `begun` may already hold the beginning: its next token has
     probability 1. A Reply is given as it is, with the tokens of its text where it has none.
     `requests` keeps what was asked, in order; `peak` the most requests held at once.
+
+    A `light` one costs next to nothing itself, for measuring what is around it: four characters of a prompt count as a
+    token, and no request is kept; `asked` counts them in any case.
     """
 
-    def __init__(self, handler: Handler, limits: Limits | None = None, markers: Sequence[str] = ()) -> None:
+    def __init__(
+        self, handler: Handler, limits: Limits | None = None, markers: Sequence[str] = (), *, light: bool = False
+    ) -> None:
         self._handler = handler
+        self._light = light
         self._limits = limits or Limits(context=100_000, kv_tokens=1_000_000, sequences=256)
         self._markers = tuple(markers)
         self._words: list[str] = []
         self._ids: dict[str, int] = {}
         self._held = 0
         self.requests: list[Request] = []
+        self.asked = 0
         self.peak = 0
         self.closed = False
 
@@ -47,18 +54,24 @@ class FakeEngine:
         return self._markers
 
     async def generate(self, request: Request) -> Reply:
-        self.requests.append(request)
+        self.asked += 1
+        if not self._light:
+            self.requests.append(request)
         check_labels(request)
         prompt = await self.count_tokens(request.messages, thinking=request.thinking) + len(request.begun)
         if prompt + request.sampling.max_tokens > self._limits.context:
             raise ContextOverflow(prompt, self._limits.context)
         answer = await self._answer(request)
         if isinstance(answer, Reply):
+            if self._light:
+                return answer
             return replace(answer, tokens=answer.tokens or self._encode(answer.text))
         return self._read(answer, request, prompt) if request.labels else self._write(answer, request, prompt)
 
     async def count_tokens(self, messages: Sequence[ChatMessage], *, thinking: bool = False) -> int:
         """Words and one more per message; permission to think is one, too."""
+        if self._light:
+            return sum(len(m.content) for m in messages) // 4 + len(messages) + thinking
         return sum(len(m.content.split()) + 1 for m in messages) + thinking
 
     async def tokens(self, text: str) -> tuple[int, ...]:

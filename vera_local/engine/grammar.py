@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -18,9 +19,8 @@ def pattern_of(options: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _pattern(options: tuple[str, ...]) -> str:
-    from outlines.types import Choice
-    from outlines.types.dsl import python_types_to_terms, to_regex
-
+    # As outlines.types.Choice has it; importing that would import transformers, seconds and 80 MB for one line.
+    choice = "|".join(map(re.escape, options))
     # Without the anchor outlines_core ends at the first option that is complete: with "No" among the options, "Not" is
     # no way to "Not Relevant" any more, and the model could never give that answer.
-    return f"{to_regex(python_types_to_terms(Choice(list(options))))}$"
+    return f"({choice})$"

@@ -30,8 +30,7 @@ COMMON = (
 def neutralise(text: str, markers: Iterable[str] = ()) -> str:
     """The text without anything that a model could take for a control token; `restore` gives it back."""
     doubled = text.replace(SIGN, SIGN * 2)
-    starts = {found.start() for found in _anywhere(tuple(markers)).finditer(doubled)}
-    return "".join(f"{character}{SIGN}" if i in starts else character for i, character in enumerate(doubled))
+    return _anywhere(tuple(markers)).sub(rf"\1{SIGN}", doubled)
 
 
 def restore(text: str) -> str:
@@ -41,6 +40,6 @@ def restore(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _anywhere(markers: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds the place of every marker, of those that overlap, too."""
+    """Finds the first character of every marker, of those that overlap, too."""
     own = [re.escape(marker) for marker in markers if len(marker) > 1 and SIGN not in marker]
-    return re.compile(f"(?={'|'.join((*own, *COMMON))})")
+    return re.compile(rf"(?={'|'.join((*own, *COMMON))})([\s\S])")

@@ -11,7 +11,7 @@ from enum import StrEnum
 from vera_local.conversation import Message, Speaker
 from vera_local.simulate import english
 from vera_local.simulate.reported import own_words
-from vera_local.simulate.words import alike, shared_run, size, words
+from vera_local.simulate.words import alike, quotes, size, words
 
 SHORT = 7
 """Messages of fewer words may be repeated: people say "I don't know" again and again."""
@@ -131,7 +131,7 @@ def _said_before(now: tuple[str, ...], earlier: tuple[str, ...]) -> bool:
 
 def _quotes(text: str, scene: Scene) -> bool:
     now = words(text)
-    return any(shared_run(now, words(private.text)) >= private.run for private in scene.private)
+    return any(quotes(now, private.text, private.run) for private in scene.private)
 
 
 def _directs(text: str, scene: Scene) -> bool:
