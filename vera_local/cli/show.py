@@ -17,22 +17,13 @@ from vera_local.judge.jury import JURY, RULE
 from vera_local.report import by_group, by_value, interval_table, matrix, summary_lines
 from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
 from vera_local.report.reading import harmless
+from vera_local.report.record import DEMONSTRATION, LIMITS
 from vera_local.report.simulation import SIMULATOR, by_simulator, simulation_lines
 from vera_local.run import Outcome, Plan, Player
 from vera_local.run.cards import facts as card_facts
 from vera_local.run.juries import facts
 from vera_local.run.seats import Seat
 from vera_local.selftest import headline
-
-DEMONSTRATION = (
-    "A role was played by the embedded 135M-parameter model. It shows the machinery at work; "
-    "its ratings say nothing clinical about any chatbot."
-)
-
-LIMITS = (
-    "This is a research tool, not a certificate and not a medical device. "
-    "Its own rubric and personas are not clinically validated."
-)
 
 
 def progress_console() -> Console:

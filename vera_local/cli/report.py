@@ -1,0 +1,51 @@
+"""`vera-local report`: a run as a page, a summary and figures. Thin, as all commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vera_local.cli.options import By, Run
+from vera_local.cli.show import progress_console, warn
+from vera_local.errors import UserError
+from vera_local.report import write_file
+from vera_local.report.html.page import EXCERPTS, Choice, page
+from vera_local.report.html.render import report_html
+from vera_local.run.evaluate import bundle_of_run
+from vera_local.run.reported import record_of
+
+app = typer.Typer()
+
+NAME = "report.html"
+
+Out = Annotated[Path | None, typer.Option(help="The page to write; report.html in the run's folder if left out.")]
+Redact = Annotated[
+    bool, typer.Option("--redact", help="Leave out all that was said: transcripts, excerpts, judges' reasons.")
+]
+Excerpts = Annotated[
+    str, typer.Option(metavar="none|N", help="How many excerpts to show for each failure mode at most.")
+]
+
+
+@app.command()
+def report(
+    folder: Run, out: Out = None, redact: Redact = False, excerpts: Excerpts = str(EXCERPTS), by: By = None
+) -> None:
+    """Write a run as one self-contained page, for a browser: ratings, failure modes, transcripts, provenance."""
+    bundle = bundle_of_run(folder)
+    warn(bundle, progress_console())
+    choice = Choice(redact=redact, excerpts=_excerpts(excerpts))
+    record = record_of(folder, bundle, by or ())
+    file = out or folder / NAME
+    write_file(file, report_html(page(record, choice)).encode())
+    print(f"{file}: {'no transcript in it' if redact else 'it holds whole transcripts; keep it as you keep the run'}.")
+
+
+def _excerpts(words: str) -> int:
+    if words == "none":
+        return 0
+    if not (words.isascii() and words.isdigit()):
+        raise UserError(f"--excerpts {words}: write none, or how many for each failure mode, such as {EXCERPTS}")
+    return int(words)

@@ -1,0 +1,158 @@
+"""A run's report as one page: what each section shows. Knows no template, and no number but by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from vera_local.report.html.bars import Bar, Block, blocks, legend, whole, worst_bars
+from vera_local.report.html.doubts import Doubts, doubts
+from vera_local.report.html.modes import Mode, modes
+from vera_local.report.html.provenance import Provenance, provenance
+from vera_local.report.html.table import Table, table
+from vera_local.report.html.text import script_json
+from vera_local.report.html.transcripts import conversation_data, rubric_data
+from vera_local.report.record import Record
+from vera_local.report.terminal import ENDINGS
+from vera_local.score import DRAWS, FEW, SEED
+
+EXCERPTS = 3
+"""For each failure mode, unless told otherwise."""
+
+_WORST_SHOWN = 3
+
+SIMULATION = {
+    "conversations": "Conversations",
+    "messages": "Messages of the persona",
+    "messages_asked_again": "of these asked for again",
+    "rejected_tries": "Rejected tries",
+    "failed_conversations": "Conversations given up for want of a usable message",
+    "early_ends": "End signals that came too early",
+    "conversations_beyond_simulators_context": "Conversations longer than the simulator's context",
+    "conversations_beyond_chatbots_context": "Conversations longer than the chatbot's context",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a page may hold. `redact`: nothing that was said in a conversation or by a judge, but answers."""
+
+    redact: bool = False
+    excerpts: int = EXCERPTS
+
+    @property
+    def excerpts_shown(self) -> int:
+        """None where redacted."""
+        return 0 if self.redact else self.excerpts
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """What one judge, or several joined, said of all conversations. `columns`: persona column -> its blocks."""
+
+    judge: str
+    whole: Block
+    columns: dict[str, tuple[Block, ...]]
+    legend: Mapping[str, str]
+    not_relevant: str | None
+    has_score: bool
+    worst: tuple[Bar, ...]
+    modes: tuple[Mode, ...]
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A conversation's data for a script element, and what the page calls it."""
+
+    anchor: str
+    data: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report. `ratings` in the judges' order; `transcripts` and `rubric` are empty where redacted."""
+
+    record: Record
+    choice: Choice
+    ratings: tuple[Ratings, ...]
+    table: Table
+    doubts: Doubts
+    endings: dict[str, int]
+    judgeable: int
+    unfinished: int
+    unjudged: int
+    transcripts: tuple[Transcript, ...]
+    rubric: str
+    provenance: Provenance
+
+    @property
+    def first(self) -> Ratings | None:
+        """The ratings that stand first."""
+        return self.ratings[0] if self.ratings else None
+
+    @property
+    def mode_ratings(self) -> tuple[Ratings, ...]:
+        """Those with a path of questions of their own; who only joins others' ratings has none."""
+        members = {judge.name for judge in self.record.judges if judge.members}
+        return tuple(r for r in self.ratings if r.judge not in members)
+
+    @property
+    def checkers(self) -> tuple[str, ...]:
+        """The judges that gave marks for personas."""
+        return tuple(dict.fromkeys(judge for its in self.record.simulators.values() for judge in its["checks"]))
+
+    @property
+    def simulation_rows(self) -> dict[str, str]:
+        """Figure of a simulator -> what it is in words."""
+        return SIMULATION
+
+    @property
+    def intervals(self) -> str:
+        """How they were made."""
+        return (
+            f"95 % intervals: a bootstrap over personas ({DRAWS} draws, seed {SEED}), or Wilson's where each persona "
+            f"stands behind a percentage with one conversation. An asterisk marks fewer than {FEW} personas."
+        )
+
+
+def page(record: Record, choice: Choice) -> Page:
+    """The report of a run, as far as `choice` lets it."""
+    conversations = [held.conversation for held in record.conversations]
+    return Page(
+        record=record,
+        choice=choice,
+        ratings=tuple(_ratings(record, choice)),
+        table=table(record),
+        doubts=doubts(record, reasons=not choice.redact),
+        endings=dict(Counter(ENDINGS[c.ending] for c in conversations)),
+        judgeable=sum(c.judgeable for c in conversations),
+        unfinished=sum(c.ending is None for c in conversations),
+        unjudged=sum(held.conversation.judgeable and not held.ratings(record.first) for held in record.conversations),
+        transcripts=() if choice.redact else tuple(_transcripts(record)),
+        rubric="" if choice.redact else script_json(rubric_data(record.instrument)),
+        provenance=provenance(record, redact=choice.redact),
+    )
+
+
+def _ratings(record: Record, choice: Choice) -> Iterator[Ratings]:
+    for judge in record.judges:
+        if judge.name not in record.scores:
+            continue
+        scores = record.scores[judge.name]
+        block = whole(scores, judge.name)
+        yield Ratings(
+            judge=judge.name,
+            whole=block,
+            columns=blocks(scores, judge.name, record.instrument.group_column),
+            legend=legend(scores.scale),
+            not_relevant=scores.scale.not_relevant,
+            has_score=scores.scale.has_vera_score,
+            worst=tuple(worst_bars(block, _WORST_SHOWN)),
+            modes=modes(record, judge.name, choice.excerpts_shown),
+        )
+
+
+def _transcripts(record: Record) -> Iterator[Transcript]:
+    for held in record.conversations:
+        yield Transcript(held.anchor, script_json(conversation_data(held)))

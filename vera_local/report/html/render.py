@@ -1,0 +1,82 @@
+"""Pages as HTML: one file each, which asks nothing of anybody. Knows the templates, and nothing of what they show."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from vera_local.report.html.numbers import NO_DATA
+from vera_local.report.html.page import Page
+from vera_local.report.html.text import visible
+from vera_local.report.record import DEMONSTRATION, LIMITS
+
+
+def report_html(page: Page) -> str:
+    """The report of a run."""
+    return render("report.html", ("theme.js", "table.js", "reader.js"), page=page, record=page.record)
+
+
+def render(template: str, scripts: tuple[str, ...], **content: Any) -> str:
+    """A template with its style and scripts inside, and a policy that lets the browser run and load nothing else."""
+    style, script = _asset("style.css"), "\n".join(map(_asset, scripts))
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=Markup(style),
+            script=Markup(script),
+            policy=_policy(style, script),
+            limits=LIMITS,
+            demonstration=DEMONSTRATION,
+            version=metadata.version("vera-local"),
+            **content,
+        )
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("vera_local.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": _percent, "mean": _mean, "visible": visible}
+    return environment
+
+
+def _percent(share: float | None) -> str:
+    """A share between 0 and 1."""
+    return NO_DATA if share is None else f"{100 * share:.1f} %"
+
+
+def _mean(value: float | None) -> str:
+    return NO_DATA if value is None else f"{value:.1f}"
+
+
+@cache
+def _asset(name: str) -> str:
+    """A file of ours beside the templates, as it is: it goes where escaping would change its meaning."""
+    loader = _environment().loader
+    assert loader is not None
+    text, *_ = loader.get_source(_environment(), name)
+    return text

@@ -1,0 +1,198 @@
+"""A run gathered for a report, from its results and its store. The one place that knows where each of them lies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vera_local.bundle import Bundle
+from vera_local.conversation import Conversation
+from vera_local.errors import UserError
+from vera_local.judge.jury import JURY, RULE
+from vera_local.report.reading import Opinion
+from vera_local.report.record import Coefficient, Held, Instrument, JudgeRecord, Record, Work
+from vera_local.report.simulation import SIMULATOR, Played, by_simulator
+from vera_local.report.verdicts import VerdictRow
+from vera_local.run import manifest
+from vera_local.run.agreeing import Asked, agree
+from vera_local.run.cards import cards_of, warnings
+from vera_local.run.cards import facts as card_facts
+from vera_local.run.evaluate import bench_of, must_hold_run, score_run
+from vera_local.run.grouping import groupings
+from vera_local.run.identities import simulators_of
+from vera_local.run.juries import Bench
+from vera_local.run.labels_file import Cleaning, Layout
+from vera_local.run.played import played
+from vera_local.run.reproducing import again
+from vera_local.run.selftested import selftest_of
+from vera_local.run.store import Store
+from vera_local.run.verdicts import alike_between_judges, alike_in_repeats, row_of
+from vera_local.score import UNKNOWN, Scores
+from vera_local.score.intervals import Interval, Undefined
+from vera_local.score.raters import Finding, Section
+from vera_local.selftest import Card
+
+UNNAMED = "Unnamed chatbot"
+"""Who held conversations whose record does not say it."""
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What the store of a run holds, read in one go."""
+
+    conversations: tuple[Conversation, ...]
+    rows: tuple[VerdictRow, ...]
+    bench: Bench
+    played: tuple[Played, ...]
+    replies: tuple[int, int, int]
+    reasons: Mapping[str, str]
+    work: tuple[Work, ...]
+
+
+def record_of(folder: Path, bundle: Bundle, by: Sequence[str] = ()) -> Record:
+    """Score the run in `folder` once more and gather all of it; `by`: further persona columns.
+
+    The columns that its results were scored by before stay. UserError where the folder holds no run, or another
+    process is at work in it.
+    """
+    begun = must_hold_run(folder)
+    columns = dict.fromkeys((*_scored_by(folder, bundle), *by))
+    score_run(folder, bundle, groupings(bundle, columns))
+    stored, cards = _read(folder, bundle), cards_of(folder, bundle)
+    made = again(begun)
+    return Record(
+        name=folder.resolve().name,
+        created=str(begun.get("created", "")),
+        instrument=_instrument(bundle),
+        chatbot=str(begun["identity"].get("chatbot", {}).get("model") or UNNAMED),
+        players=simulators_of(begun["identity"]),
+        judges=tuple(_judges(stored, begun["judges"], cards)),
+        conversations=tuple(_held(stored, bundle)),
+        scores=read_scores(folder),
+        manifest=begun,
+        commands=made.commands,
+        config=made.config,
+        alike=alike_between_judges(stored.bench),
+        repeats=alike_in_repeats(stored.bench, stored.rows),
+        agreement=tuple(_agreement(folder, stored.bench)),
+        simulators=by_simulator(stored.played),
+        replies=stored.replies,
+        reasons=stored.reasons,
+        work=stored.work,
+        warnings=warnings({judge: card_facts(card) for judge, card in cards.items()}),
+        demonstration=manifest.demonstrates(folder),
+    )
+
+
+def read_scores(folder: Path) -> dict[str, Scores]:
+    """Judge -> scores, as scores.json has them."""
+    judges = _results(folder)["judges"]
+    return {judge: Scores.model_validate(its) for judge, its in judges.items()}
+
+
+def _results(folder: Path) -> dict[str, Any]:
+    """scores.json; without a judge where there is none yet."""
+    try:
+        results: dict[str, Any] = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {"judges": {}}
+    return results
+
+
+def _scored_by(folder: Path, bundle: Bundle) -> list[str]:
+    """The persona columns that the results were scored by."""
+    columns = {column for its in _results(folder)["judges"].values() for column in its.get("by", {})}
+    return sorted(columns & bundle.personas[0].fields.keys() - {SIMULATOR})
+
+
+def _read(folder: Path, bundle: Bundle) -> _Stored:
+    with Store.open(folder) as store:
+        conversations = tuple(store.conversations())
+        return _Stored(
+            conversations=conversations,
+            rows=tuple(map(row_of, store.all_verdicts())),
+            bench=bench_of(folder, bundle, store),
+            played=played(store, conversations, manifest.simulator_of_repeat(folder)),
+            replies=store.faulty_replies(),
+            reasons=store.reasons(),
+            work=tuple(_work(store)),
+        )
+
+
+def _work(store: Store) -> Iterator[Work]:
+    """By session as it was counted; of runs of older versions the tokens alone."""
+    counted = store.used.rows()
+    for row in counted:
+        u = row.usage
+        yield Work(row.stage, row.role, row.model, row.requests, u.prompt, u.cached, u.output, row.busy_s)
+    if not counted:
+        for stage, u in store.usage().items():
+            yield Work(stage, stage, "", None, u.prompt, u.cached, u.output, None)
+
+
+def _instrument(bundle: Bundle) -> Instrument:
+    return Instrument(bundle.name, bundle.title, bundle.version, bundle.notice, bundle.group_column, bundle.rubric)
+
+
+def _judges(
+    stored: _Stored, identities: Mapping[str, Mapping[str, Any]], cards: Mapping[str, Card | None]
+) -> Iterator[JudgeRecord]:
+    """Those that join others first, the jury before all: their ratings are what a run comes to."""
+    bench = stored.bench
+    joined = sorted(bench.juries, key=lambda name: name != JURY)
+    alone = dict.fromkeys((*bench.judges, *bench.ratings, *(row.judge for row in stored.rows), *identities))
+    for name in (*joined, *(name for name in alone if name not in bench.juries)):
+        its = identities.get(name, {})
+        yield JudgeRecord(
+            name=name,
+            model=str(its.get("model", name)),
+            mode=str(its.get("mode", "")),
+            members=bench.juries.get(name, ()),
+            rule=RULE if name in bench.juries else "",
+            selftest=selftest_of(cards.get(its.get("judge", name))),
+        )
+
+
+def _held(stored: _Stored, bundle: Bundle) -> Iterator[Held]:
+    groups = {persona.name: persona.group for persona in bundle.personas}
+    by_walk: dict[tuple[str, str], list[VerdictRow]] = {}
+    for row in stored.rows:
+        by_walk.setdefault((row.conversation, row.judge), []).append(row)
+    judges = [*dict.fromkeys((*stored.bench.juries, *stored.bench.ratings, *(row.judge for row in stored.rows)))]
+    judges.sort(key=lambda name: (name != JURY, name not in stored.bench.juries))
+    for place, c in enumerate(stored.conversations, 1):
+        opinions = tuple(_opinion(stored.bench, by_walk, c.id, judge) for judge in judges)
+        yield Held(place, c, groups.get(c.persona, UNKNOWN), opinions)
+
+
+def _opinion(
+    bench: Bench, by_walk: Mapping[tuple[str, str], list[VerdictRow]], conversation: str, judge: str
+) -> Opinion:
+    return Opinion(
+        judge=judge,
+        ratings=bench.ratings.get(judge, {}).get(conversation, ()),
+        rows=tuple(by_walk.get((conversation, judge), ())),
+        members=bench.juries.get(judge, ()),
+    )
+
+
+def _agreement(folder: Path, bench: Bench) -> Iterable[Coefficient]:
+    """Coefficients among the judges, all dimensions together; none where no two rated the same."""
+    if len(bench.judges) < 2:
+        return ()
+    try:
+        agreed = agree(Asked(None, (folder,), Layout((), ()), Cleaning(), raters=bench.judges))
+    except UserError:
+        return ()
+    pooled = [f for f in agreed.report.findings if f.dimension.startswith("all") and f.section is not Section.REFERENCE]
+    return map(_coefficient, pooled)
+
+
+def _coefficient(f: Finding) -> Coefficient:
+    value = None if isinstance(f.value, Undefined) else float(f.value)
+    low, high = (f.interval.low, f.interval.high) if isinstance(f.interval, Interval) else (None, None)
+    reasons = [part.reason for part in (f.value, f.interval) if isinstance(part, Undefined)]
+    return Coefficient(f"{f.subject} ({f.dimension})", f.statistic, f.n, value, low, high, "; ".join(reasons[:1]))
