@@ -15,6 +15,7 @@ from vera_local.cli import reading as reading_command
 from vera_local.cli import report as report_command
 from vera_local.cli import score as score_command
 from vera_local.cli import selftest as selftest_command
+from vera_local.cli import stats as stats_command
 from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.options import Bundle, EndSemantics, Engine, Json, JudgeMode, Run, Target
@@ -43,6 +44,7 @@ app.add_typer(score_command.app)
 app.add_typer(reading_command.app)
 app.add_typer(compare_command.app)
 app.add_typer(report_command.app)
+app.add_typer(stats_command.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]

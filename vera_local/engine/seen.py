@@ -18,6 +18,13 @@ class _Node:
         self.text = text
         self.children = {} if children is None else children
 
+    def extend(self, text: bytes) -> None:
+        """Let `text` follow: a history that only grows stays one node."""
+        if self.children or not self.text:
+            self.children[text[0]] = _Node(text)
+        else:
+            self.text += text
+
     def split(self, at: int) -> None:
         """Let the bytes from `at` on be a node below."""
         self.children = {self.text[at]: _Node(self.text[at:], self.children)}
@@ -57,7 +64,7 @@ def _put(root: _Node, text: bytes) -> tuple[int, int]:
     while at < end:
         child = node.children.get(text[at])
         if child is None:
-            node.children[text[at]] = _Node(text[at:])
+            node.extend(text[at:])
             break
         if not text.startswith(child.text, at):
             same = _common(child.text, text, at)

@@ -46,3 +46,12 @@ def mark(few: bool) -> str:
 def signed_span(bounds: Bounds) -> str:
     """The interval of a difference in one cell."""
     return NONE if bounds.low is None or bounds.high is None else f"{bounds.low:+.1f} to {bounds.high:+.1f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

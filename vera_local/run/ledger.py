@@ -13,9 +13,9 @@ from typing import Self
 from vera_local.engine.metered import Busy, Clock, Metered, Tally
 from vera_local.engine.seam import NO_USAGE, Engine, Usage
 from vera_local.errors import UserError
+from vera_local.report.usage import SessionRow, StageRow, UsageRow
 from vera_local.run.memory import Peak
 from vera_local.run.store import Store
-from vera_local.run.used import SessionRow, StageRow, UsageRow
 
 SECONDS = 10.0
 """Pause between two entries while a stage goes on: what a kill can lose of the counts."""
@@ -34,7 +34,7 @@ class Ledger:
         self._used = store.used
         self._clock = clock
         self._peak = Peak.here() if peak is None else peak
-        self._wall = Busy(clock)
+        self._wall, self._busy = Busy(clock), Busy(clock)
         self._stages: dict[str, tuple[Busy, Busy]] = {}
         self._tallies: dict[Place, Tally] = {}
         self._kept: dict[Place, Usage] = {}
@@ -89,7 +89,8 @@ class Ledger:
     def save(self) -> None:
         """Enter how far all is."""
         self._saved = self._clock()
-        session = SessionRow(self._session, self._started, self._wall.seconds, self._peak.memory, self._peak.gpu)
+        times, peaks = (self._wall.seconds, self._busy.seconds), (self._peak.memory, self._peak.gpu)
+        session = SessionRow(self._session, self._started, *times, *peaks)
         self._used.save(session, self._stage_rows(), [self._row(*place) for place in self._tallies])
 
     def _end(self, stage: str) -> None:
@@ -103,7 +104,7 @@ class Ledger:
     def _tally(self, place: Place) -> Tally:
         if place not in self._tallies:
             _, busy = self._clocks(place[0])
-            self._tallies[place] = Tally(self._clock, (busy,), self.touch)
+            self._tallies[place] = Tally(self._clock, (busy, self._busy), self.touch)
         return self._tallies[place]
 
     def _clocks(self, stage: str) -> tuple[Busy, Busy]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from vera_local.engine.seam import NO_USAGE, Usage
+from vera_local.report.layout import duration
 from vera_local.report.reading import harmless
 
 LINE_SECONDS = 15.0
@@ -51,7 +52,7 @@ class Meter:
 
     def text(self) -> str:
         """The counts on one line."""
-        left = "" if self.left is None else f", about {_duration(self.left)} left"
+        left = "" if self.left is None else f", about {duration(self.left)} left"
         return f"{self.jobs_done}/{self.jobs} done, {self.in_flight} in flight, {self.rate:.0f} tokens/s{left}"
 
 
@@ -75,7 +76,7 @@ class Watcher:
                 yield
         else:
             yield
-        self.say(f"  ready after {_duration(time.monotonic() - began)}")
+        self.say(f"  ready after {duration(time.monotonic() - began)}")
 
     @contextmanager
     def stage(self, meter: Meter) -> Iterator[Callable[[], None]]:
@@ -103,12 +104,4 @@ class Watcher:
 
 
 def _finished(meter: Meter) -> str:
-    return f"{meter.jobs_done}/{meter.jobs} done in {_duration(meter.clock() - meter.began)}, {meter.rate:.0f} tokens/s"
-
-
-def _duration(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{meter.jobs_done}/{meter.jobs} done in {duration(meter.clock() - meter.began)}, {meter.rate:.0f} tokens/s"

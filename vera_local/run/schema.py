@@ -49,8 +49,8 @@ create table persona_checks (
 """,
     """
 create table sessions (
-    session integer primary key, started text not null, wall_s real not null, peak_memory_bytes integer,
-    peak_gpu_bytes integer
+    session integer primary key, started text not null, wall_s real not null, busy_s real not null,
+    peak_memory_bytes integer, peak_gpu_bytes integer
 );
 create table stages (
     session integer not null references sessions (session), stage text not null, wall_s real not null,

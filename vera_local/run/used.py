@@ -5,54 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any
 
 from vera_local.engine.seam import Usage
-
-
-@dataclass(frozen=True, slots=True)
-class UsageRow:
-    """What one model was asked in one role of one stage in one session.
-
-    `requests`: all, with those that `failed` or were `aborted` in flight; `usage`: tokens of all replies, of which
-    `kept` are those behind what went into the store; `distinct`: prompt tokens that would have been computed had
-    nothing been evicted from a KV cache (an estimate); `busy_s`: seconds with at least one request in flight.
-    """
-
-    session: int
-    stage: str
-    role: str
-    model: str
-    requests: int
-    failed: int
-    aborted: int
-    usage: Usage
-    distinct: int
-    kept: Usage
-    busy_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class StageRow:
-    """Seconds that a stage took in a session, and those of them with at least one request to any engine in flight."""
-
-    session: int
-    stage: str
-    wall_s: float
-    busy_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRow:
-    """One process that worked on the run: when it began (UTC, ISO 8601), seconds until it ended or was last heard of,
-    and the most memory that it and its children took, and that was in use on the GPUs, None where nobody knows."""
-
-    session: int
-    started: str
-    wall_s: float
-    peak_memory_bytes: int | None
-    peak_gpu_bytes: int | None
+from vera_local.report.usage import SessionRow, StageRow, UsageRow
 
 
 class Used:
@@ -68,7 +25,7 @@ class Used:
         """Enter a session; its number, which no other one has."""
         with self._commit() as db:
             entered = db.execute(
-                "insert into sessions (session, started, wall_s) select coalesce(max(session), 0) + 1, ?, 0"
+                "insert into sessions (session, started, wall_s, busy_s) select coalesce(max(session), 0) + 1, ?, 0, 0"
                 " from sessions returning session",
                 (started,),
             )
@@ -80,8 +37,9 @@ class Used:
         with self._commit() as db:
             # No "replace": it would delete the session first, and what refers to it.
             db.execute(
-                "insert into sessions values (?, ?, ?, ?, ?) on conflict do update set wall_s = excluded.wall_s,"
-                " peak_memory_bytes = excluded.peak_memory_bytes, peak_gpu_bytes = excluded.peak_gpu_bytes",
+                "insert into sessions values (?, ?, ?, ?, ?, ?) on conflict do update set wall_s = excluded.wall_s,"
+                " busy_s = excluded.busy_s, peak_memory_bytes = excluded.peak_memory_bytes,"
+                " peak_gpu_bytes = excluded.peak_gpu_bytes",
                 astuple(session),
             )
             db.executemany("insert or replace into stages values (?, ?, ?, ?)", map(astuple, stages))
