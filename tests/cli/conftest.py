@@ -13,6 +13,7 @@ import pytest
 
 from vera_local.cli import main
 from vera_local.engine.fake import FakeEngine
+from vera_local.engine.machine import Machine
 from vera_local.engine.seam import Engine, Request
 from vera_local.run import Opener, Opening, identities
 
@@ -43,6 +44,8 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     monkeypatch.setattr("vera_local.cli.selftest.opener", fake)
     monkeypatch.setattr(identities, "locate", lambda profile: Path("/nowhere"))
     monkeypatch.setattr(identities, "model_digests", lambda folder: {})
+    # Engines without a model need no memory, whatever their profiles say.
+    monkeypatch.setattr("vera_local.run.host.this_machine", lambda: Machine("cpu", "2 CPU cores", 10**12, 0))
 
     def run(*arguments: str | Path) -> int:
         monkeypatch.setattr(sys, "argv", ["vera-local", *map(str, arguments)])

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 import vera_local
+from vera_local.engine.machine import VISIBLE, Machine
+from vera_local.engine.placement import ANYWHERE, Place
 from vera_local.engine.profile import EngineOptions, Profile, find_profile, list_profiles
-from vera_local.engine.vllm import CPU_BLOCK, _arguments, _output_to
+from vera_local.engine.vllm import CPU_BLOCK, _arguments, _output_to, on_gpus
 
 ROOT = Path(vera_local.__file__).parents[1]
 FOLDER = Path("/models/own")
@@ -27,7 +29,7 @@ def profile(**options: Any) -> Profile:
 @pytest.mark.parametrize("on_cpu", [False, True])
 def test_every_engine_caches_prefixes_and_constrains_with_outlines(on_cpu: bool) -> None:
     for shipped in list_profiles():
-        arguments = _arguments(shipped, FOLDER, None, on_cpu)
+        arguments = _arguments(shipped, FOLDER, ANYWHERE, on_cpu)
         assert arguments["model"] == str(FOLDER)
         assert arguments["max_model_len"] == shipped.context
         assert arguments["enable_prefix_caching"] is True
@@ -37,7 +39,7 @@ def test_every_engine_caches_prefixes_and_constrains_with_outlines(on_cpu: bool)
 
 
 def test_what_a_cpu_needs_is_left_alone_on_a_gpu() -> None:
-    on_gpu, on_cpu = (_arguments(profile(), FOLDER, None, cpu) for cpu in (False, True))
+    on_gpu, on_cpu = (_arguments(profile(), FOLDER, ANYWHERE, cpu) for cpu in (False, True))
     added = {name: value for name, value in on_cpu.items() if name not in on_gpu}
     assert added == {
         "block_size": CPU_BLOCK,
@@ -48,19 +50,63 @@ def test_what_a_cpu_needs_is_left_alone_on_a_gpu() -> None:
 
 
 def test_the_profile_s_own_arguments_win_on_a_cpu_too() -> None:
-    arguments = _arguments(profile(block_size=64, max_num_batched_tokens=99_999), FOLDER, None, on_cpu=True)
+    arguments = _arguments(profile(block_size=64, max_num_batched_tokens=99_999), FOLDER, ANYWHERE, on_cpu=True)
     assert (arguments["block_size"], arguments["max_num_batched_tokens"]) == (64, 99_999)
 
 
 def test_alone_an_engine_fills_what_its_profile_says() -> None:
-    assert "gpu_memory_utilization" not in _arguments(profile(), FOLDER, None, on_cpu=False)
-    own = _arguments(profile(gpu_memory_utilization=0.95), FOLDER, None, on_cpu=False)
+    assert "gpu_memory_utilization" not in _arguments(profile(), FOLDER, ANYWHERE, on_cpu=False)
+    own = _arguments(profile(gpu_memory_utilization=0.95), FOLDER, ANYWHERE, on_cpu=False)
     assert own["gpu_memory_utilization"] == 0.95
 
 
-def test_beside_others_an_engine_fills_its_share_whatever_its_profile_says() -> None:
-    for shipped in (profile(), profile(gpu_memory_utilization=0.95)):
-        assert _arguments(shipped, FOLDER, 0.4, on_cpu=False)["gpu_memory_utilization"] == 0.4
+@pytest.mark.parametrize(
+    ("tensor_parallel", "gpus", "part"),
+    [(None, (0,), 0.214), (2, (0, 1), 0.132)],
+)
+def test_beside_others_an_engine_takes_the_kv_cache_that_its_place_has(
+    monkeypatch: pytest.MonkeyPatch, tensor_parallel: int | None, gpus: tuple[int, ...], part: float
+) -> None:
+    """Its share of a GPU is no more than a check that this is free: vLLM refuses to start where it is not."""
+    monkeypatch.setattr("vera_local.engine.vllm.this_machine", lambda: Machine("cuda", "H", 100_000_000_000, 2))
+    shipped = profile(gpu_memory_utilization=0.95, tensor_parallel_size=tensor_parallel)
+    arguments = _arguments(shipped, FOLDER, Place(gpus, 5_000_000_000), on_cpu=False)
+    assert arguments["kv_cache_memory_bytes"] == 5_000_000_000
+    assert arguments["gpu_memory_utilization"] == pytest.approx(part, abs=0.001)
+    assert "enable_sleep_mode" not in arguments
+
+
+def test_on_a_cpu_the_place_gives_the_kv_cache_and_no_share() -> None:
+    arguments = _arguments(profile(), FOLDER, Place((), 5_000_000_000), on_cpu=True)
+    assert arguments["kv_cache_memory_bytes"] == 5_000_000_000
+    assert "gpu_memory_utilization" not in arguments
+
+
+def test_an_engine_that_will_be_put_to_sleep_is_started_so() -> None:
+    assert _arguments(profile(), FOLDER, Place((0,), 1, sleeps=True), on_cpu=False)["enable_sleep_mode"] is True
+
+
+@pytest.mark.parametrize(
+    ("before", "numbers", "meanwhile"),
+    [
+        (None, (), None),
+        (None, (2, 3), "2,3"),
+        ("4,5,6,7", (), "4,5,6,7"),
+        ("4,5,6,7", (2, 3), "6,7"),
+        ("GPU-aa, GPU-bb", (1,), "GPU-bb"),
+        ("MIG-aa", (0,), "MIG-aa"),
+    ],
+)
+def test_an_engine_sees_its_gpus_alone_while_it_starts(
+    monkeypatch: pytest.MonkeyPatch, before: str | None, numbers: tuple[int, ...], meanwhile: str | None
+) -> None:
+    monkeypatch.delenv(VISIBLE, raising=False)
+    if before is not None:
+        monkeypatch.setenv(VISIBLE, before)
+    with pytest.raises(RuntimeError), on_gpus(numbers):
+        assert os.environ.get(VISIBLE) == meanwhile
+        raise RuntimeError("no start")
+    assert os.environ.get(VISIBLE) == before
 
 
 def test_importing_the_module_imports_no_vllm_and_no_torch() -> None:

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from vera_local.engine.fake import FakeEngine, Handler
+from vera_local.engine.machine import Machine
 from vera_local.engine.seam import Engine, Limits, Request
 from vera_local.run import Opening, Plan, Watcher, identities, load_config, make_plan
 
@@ -42,6 +43,12 @@ def no_model_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded model need not be converted where no model is opened."""
     monkeypatch.setattr(identities, "locate", lambda profile: Path("/nowhere") / profile.name)
     monkeypatch.setattr(identities, "model_digests", lambda folder: {"config.json": f"digest of {folder.name}"})
+
+
+@pytest.fixture(autouse=True)
+def roomy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines without a model need no memory, whatever their profiles say."""
+    monkeypatch.setattr("vera_local.run.host.this_machine", lambda: Machine("cpu", "2 CPU cores", 10**12, 0))
 
 
 @pytest.fixture

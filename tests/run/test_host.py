@@ -1,18 +1,23 @@
+"""Engines open one after the other, once each, and stay as long as the arrangement lets them."""
+
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine
+from vera_local.engine.placement import ANYWHERE, Need, Place, Residency
 from vera_local.engine.profile import EngineOptions, Profile, PromptedRole, Role, Roles, Source, Template
 from vera_local.engine.seam import Draw, Engine
-from vera_local.run.host import Host, Opening
+from vera_local.run.host import Host, Key, Opening, key_of
 from vera_local.run.players import Player
 
-CPU = Machine("cpu", "2 CPU cores", 100_000_000_000, 0)
-GPU = Machine("cuda", "one GPU", 100_000_000_000, 1)
+GB = 10**9
+CPU = Machine("cpu", "2 CPU cores", 100 * GB, 0)
+GPU = Machine("cuda", "one GPU", 100 * GB, 1)
 URL = "http://gpu-box:8000/v1"
 
 
@@ -21,7 +26,7 @@ class Openings:
 
     def __init__(self) -> None:
         self.events: list[str] = []
-        self.shares: dict[str, float | None] = {}
+        self.places: dict[str, list[Place]] = {}
         self.engines: list[FakeEngine] = []
         self.refused = ""
         self.peak = 0
@@ -37,7 +42,7 @@ class Openings:
         if name == self.refused:
             raise RuntimeError(f"{name} does not start")
         self.events.append(f"open {name}")
-        self.shares[name] = opening.memory_share
+        self.places.setdefault(name, []).append(opening.place)
         self.engines.append(_Told(name, self.events))
         return self.engines[-1]
 
@@ -55,15 +60,13 @@ class _Told(FakeEngine):
         self._events.append(f"close {self._name}")
 
 
-def player(
-    name: str, *, hub: str | None = None, url: str | None = None, temperature: float = 0.5, weight_gb: float = 1
-) -> Player:
+def player(name: str, *, hub: str | None = None, url: str | None = None, temperature: float = 0.5) -> Player:
     prompted = PromptedRole(temperature=0, top_p=1, max_tokens=10)
     profile = Profile(
         name=name,
         title=name,
         licence="MIT",
-        weight_gb=weight_gb,
+        weight_gb=1,
         kv_bytes_per_token=1,
         context=4096,
         source=Source(hub=hub or f"org/{name}"),
@@ -72,6 +75,17 @@ def player(
         roles=Roles(simulator=prompted, chatbot=Role(temperature=0, top_p=1, max_tokens=10), judge=prompted),
     )
     return Player(profile, url, None, Draw(temperature, 1.0, 10))
+
+
+def need(name: str, stage: str = "talk", *, gb: int = 1, replicas: int = 1, can_sleep: bool = False) -> Need:
+    return Need(name, gb * GB, 1, 4096, 1, replicas, stage, 4096, can_sleep)
+
+
+def needs(*players: Player, stages: Sequence[str] = (), gb: int = 1, replicas: int = 1) -> Mapping[Key, list[Need]]:
+    """The needs of engines of one size, each in its stage."""
+    names = stages or ["talk"] * len(players)
+    own = {key_of(p): p for p in players if p.url is None}
+    return {key: [need(str(n), names[n], gb=gb, replicas=replicas)] for n, key in enumerate(own)}
 
 
 @pytest.fixture(autouse=True)
@@ -83,22 +97,32 @@ def on(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     monkeypatch.setattr("vera_local.run.host.this_machine", lambda: machine)
 
 
-async def test_engines_no_longer_wanted_are_closed_before_others_open() -> None:
-    opened = Openings()
-    host = Host(opened)
-    a, b, c = player("a"), player("b"), player("c")
+async def test_engines_that_fit_together_stay_open_through_all_stages() -> None:
+    opened, (a, b, c) = Openings(), [player(name) for name in "abc"]
+    host = Host(opened, needs(a, b, c, stages=("talk", "talk", "judge:c")))
     await host.ready([a, b])
     kept = host.engine(b)
-    await host.ready([c, b])
-    assert opened.events == ["open a", "open b", "close a", "open c"]
+    assert not host.together
+    await host.ready([c])
+    assert opened.events == ["open a", "open b", "open c"]
     assert host.engine(b) is kept
-    assert not host.holds([a]) and host.holds([b, c])
+    assert host.together and host.holds([a, b, c])
+
+
+async def test_engines_that_do_not_fit_are_closed_before_those_of_the_next_stage_open() -> None:
+    opened, (a, b, c) = Openings(), [player(name) for name in "abc"]
+    host = Host(opened, needs(a, b, c, stages=("talk", "talk", "judge:c"), gb=35))
+    assert host.arrangement.residency is Residency.RELOAD
+    await host.ready([a, b])
+    await host.ready([c])
+    assert sorted(opened.events[:4]) == ["close a", "close b", "open a", "open b"]
+    assert opened.events[4:] == ["open c"]
+    assert not host.together and host.holds([c]) and not host.holds([a])
 
 
 async def test_players_with_the_same_model_share_one_engine() -> None:
-    opened = Openings()
-    host = Host(opened)
-    cold, warm = player("a", temperature=0), player("a", temperature=1)
+    opened, (cold, warm) = Openings(), [player("a", temperature=0), player("a", temperature=1)]
+    host = Host(opened, needs(cold, warm))
     await host.ready([cold, warm])
     assert opened.events == ["open a"]
     assert host.engine(cold) is host.engine(warm) is opened.engines[0]
@@ -110,9 +134,8 @@ async def test_players_with_the_same_model_share_one_engine() -> None:
     ids=["another source", "a server", "another name"],
 )
 async def test_players_with_different_models_have_an_engine_each(other: Player) -> None:
-    opened = Openings()
-    host = Host(opened)
-    first = player("a")
+    opened, first = Openings(), player("a")
+    host = Host(opened, needs(first, other))
     await host.ready([first])
     assert not host.holds([other]) and not host.holds([first, other])
     await host.ready([first, other])
@@ -121,16 +144,32 @@ async def test_players_with_different_models_have_an_engine_each(other: Player) 
 
 
 async def test_engines_open_one_after_the_other() -> None:
-    opened = Openings()
-    await Host(opened).ready([player("a"), player("b"), player("c")])
-    assert opened.events == ["open a", "open b", "open c"]
+    opened, players = Openings(), [player(name) for name in "abc"]
+    await Host(opened, needs(*players, replicas=2)).ready(players)
+    assert opened.events == ["open a", "open a", "open b", "open b", "open c", "open c"]
     assert opened.peak == 1
 
 
+async def test_a_player_has_all_its_replicas_and_a_server_is_one() -> None:
+    opened, (here, there) = Openings(), [player("a"), player("a", url=URL)]
+    host = Host(opened, needs(here, there, replicas=3))
+    await host.ready([here, there])
+    assert host.engines(here) == tuple(opened.engines[:3])
+    assert host.engine(here) is opened.engines[0]
+    assert host.engines(there) == (opened.engines[3],)
+    assert host.together
+
+
+async def test_replicas_have_a_gpu_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, Machine("cuda", "H", 100 * GB, 2))
+    opened, a = Openings(), player("a")
+    await Host(opened, needs(a, replicas=2)).ready([a])
+    assert [place.gpus for place in opened.places["a"]] == [(0,), (1,)]
+
+
 async def test_closing_the_host_closes_all_engines() -> None:
-    opened = Openings()
-    host = Host(opened)
-    players = [player("a"), player("b"), player("c", url=URL)]
+    opened, players = Openings(), [player("a"), player("b"), player("c", url=URL)]
+    host = Host(opened, needs(*players))
     await host.ready(players)
     await host.aclose()
     assert [engine.closed for engine in opened.engines] == [True] * 3
@@ -140,44 +179,19 @@ async def test_closing_the_host_closes_all_engines() -> None:
 
 
 async def test_what_opened_before_another_failed_is_still_closed() -> None:
-    opened = Openings()
-    host = Host(opened)
+    opened, (a, b) = Openings(), [player("a"), player("b")]
     opened.refused = "b"
+    host = Host(opened, needs(a, b))
     with pytest.raises(RuntimeError, match="b does not start"):
-        await host.ready([player("a"), player("b")])
+        await host.ready([a, b])
     await host.aclose()
     assert opened.events == ["open a", "close a"]
 
 
-async def test_two_models_on_a_gpu_share_what_their_weights_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    on(monkeypatch, GPU)
-    opened = Openings()
-    await Host(opened).ready([player("a", weight_gb=16), player("b", weight_gb=24), player("c", url=URL)])
-    # Of 100 GB 90 may be filled: 40 hold the weights, and each model gets half of the other 50.
-    assert opened.shares == {"a": pytest.approx(0.41), "b": pytest.approx(0.49), "c": None}
-
-
-async def test_models_too_large_for_a_gpu_are_left_to_the_engine_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
-    on(monkeypatch, GPU)
-    opened = Openings()
-    await Host(opened).ready([player("a", weight_gb=30), player("b", weight_gb=120)])
-    assert opened.shares == {"a": pytest.approx(0.3), "b": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("machine", "players"),
-    [
-        (CPU, [player("a"), player("b")]),
-        (GPU, [player("a")]),
-        (GPU, [player("a", temperature=0), player("a", temperature=1)]),
-        (GPU, [player("a"), player("b", url=URL)]),
-    ],
-    ids=["on a CPU", "one model", "one model in two roles", "the other on a server"],
-)
-async def test_a_model_that_shares_no_gpu_takes_what_its_profile_says(
-    monkeypatch: pytest.MonkeyPatch, machine: Machine, players: list[Player]
-) -> None:
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=["on a CPU", "on a GPU"])
+async def test_an_engine_alone_takes_what_its_profile_says(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     on(monkeypatch, machine)
-    opened = Openings()
-    await Host(opened).ready(players)
-    assert set(opened.shares.values()) == {None}
+    opened, (a, served) = Openings(), [player("a"), player("b", url=URL)]
+    await Host(opened, needs(a, served)).ready([a, served])
+    assert opened.places["a"][0].kv_bytes is None
+    assert opened.places["b"] == [ANYWHERE]

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from vera_local.engine.offline import SWITCHES
+from vera_local.engine.placement import ANYWHERE
 from vera_local.engine.profile import find_profile
 from vera_local.engine.vllm import _start
 from vera_local.errors import UserError
@@ -85,7 +86,7 @@ def test_without_vllm_the_other_engine_is_named(
     monkeypatch.setattr("vera_local.engine.vllm._prepare_environment", lambda: None)
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(UserError, match=r"vLLM cannot be imported .* --engine transformers"):
-        _start(find_profile(str(tiny_model_folder)), tiny_model_folder, tmp_path / "log", None)
+        _start(find_profile(str(tiny_model_folder)), tiny_model_folder, tmp_path / "log", ANYWHERE)
 
 
 def test_the_engine_is_imported_without_what_it_needs() -> None:

@@ -100,7 +100,7 @@ async def _model(player: Player, seats: Sequence[Seat], plan: Plan, found: Found
             judged = fit(player.profile, this_machine())
             found(f"{name} memory", judged.fits, judged.reason)
         with tempfile.TemporaryDirectory() as folder:
-            engine = await opener(Path(folder) / "engine.log")(Opening(player, None))
+            engine = await opener(Path(folder) / "engine.log")(Opening(player))
             try:
                 await _probes(engine, player, found)
                 await _judge_probes(engine, seats, plan, found)

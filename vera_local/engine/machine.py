@@ -7,10 +7,14 @@ import subprocess
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import psutil
+
 from vera_local.engine.profile import Profile
 
 SHARE = 0.9
 """Share of the memory that a model may take, unless its profile sets gpu_memory_utilization."""
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 QUERY = ("nvidia-smi", "--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits")
 
@@ -78,6 +82,11 @@ def loaded_bytes(profile: Profile) -> int:
     return round(profile.weight_gb * 1e9 * scale)
 
 
+def free_ram_bytes() -> int:
+    """RAM that new processes could have now."""
+    return int(psutil.virtual_memory().available)
+
+
 def _kv_limit(profile: Profile) -> str:
     limit = profile.engine.kv_cache_memory_bytes
     return "" if limit is None else f", with {_gb(limit)} set aside for the KV cache"
@@ -103,7 +112,7 @@ def _gpu(line: str) -> Gpu:
 
 def visible(gpus: list[Gpu]) -> list[Gpu]:
     """The GPUs that CUDA_VISIBLE_DEVICES leaves; as in CUDA, the first entry that names no GPU ends the list."""
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    chosen = os.environ.get(VISIBLE)
     if chosen is None:
         return gpus
     left: list[Gpu] = []

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from vera_local.engine.child import HOST_VARIABLE
 from vera_local.engine.labels import check_labels
+from vera_local.engine.machine import VISIBLE, loaded_bytes, this_machine
 from vera_local.engine.offline import go_offline
+from vera_local.engine.placement import ANYWHERE, Place
 from vera_local.engine.profile import Profile
 from vera_local.engine.seam import (
     ChatMessage,
@@ -66,16 +68,15 @@ class VllmEngine:
         )
 
     @classmethod
-    def open(cls, profile: Profile, folder: Path, log: Path, *, memory_share: float | None = None) -> VllmEngine:
+    def open(cls, profile: Profile, folder: Path, log: Path, place: Place = ANYWHERE) -> VllmEngine:
         """Load the model (20 s and more) and be ready to generate.
 
-        `log` receives all that vLLM and its processes print. `memory_share` is the part of the GPU's memory that this
-        engine may fill, for several on one GPU; None leaves it to the profile. Raises UserError, naming `log`, where
-        vLLM is absent or cannot start.
+        `log` receives all that vLLM and its processes print. `place`: its GPUs, its KV cache, and whether it will be
+        put to sleep. Raises UserError, naming `log`, where vLLM is absent or cannot start.
         """
         template = ChatTemplate.load(folder, profile.template)
-        with _output_to(log):
-            llm = _start(profile, folder, log, memory_share)
+        with _output_to(log), on_gpus(place.gpus):
+            llm = _start(profile, folder, log, place)
         return cls(llm, template, profile.context)
 
     @property
@@ -138,7 +139,7 @@ class VllmEngine:
             llm.shutdown = lambda timeout=None: None
 
 
-def _arguments(profile: Profile, folder: Path, memory_share: float | None, on_cpu: bool) -> dict[str, Any]:
+def _arguments(profile: Profile, folder: Path, place: Place, on_cpu: bool) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "model": str(folder),
         "max_model_len": profile.context,
@@ -159,13 +160,43 @@ def _arguments(profile: Profile, folder: Path, memory_share: float | None, on_cp
             "max_num_batched_tokens": profile.context,
         }
     arguments |= profile.engine_arguments()
-    if memory_share is not None:
-        # Over the profile's own, which knows of no other engine on the GPU.
-        arguments["gpu_memory_utilization"] = memory_share
+    if place.kv_bytes is not None:
+        arguments["kv_cache_memory_bytes"] = place.kv_bytes
+    if place.kv_bytes is not None and not on_cpu:
+        # Of no weight then, but a start fails where this part of a GPU is not free.
+        arguments["gpu_memory_utilization"] = _part(profile, place.kv_bytes)
+    if place.sleeps:
+        arguments["enable_sleep_mode"] = True
     return arguments
 
 
-def _start(profile: Profile, folder: Path, log: Path, memory_share: float | None) -> AsyncLLM:
+def _part(profile: Profile, kv_bytes: int) -> float:
+    """What weights and KV cache take of a GPU."""
+    weights = loaded_bytes(profile) / (profile.engine.tensor_parallel_size or 1)
+    return round(min(1.0, (weights + kv_bytes) / this_machine().memory_bytes), 3)
+
+
+@contextlib.contextmanager
+def on_gpus(numbers: Sequence[int]) -> Iterator[None]:
+    """Show processes that start meanwhile these of the visible GPUs alone; none: all that are visible.
+
+    Never run on a GPU here.
+    """
+    before = os.environ.get(VISIBLE)
+    if numbers:
+        # The list may hold UUIDs; its entries go on as they are.
+        entries = [entry.strip() for entry in before.split(",")] if before is not None else None
+        os.environ[VISIBLE] = ",".join(str(number) if entries is None else entries[number] for number in numbers)
+    try:
+        yield
+    finally:
+        if numbers and before is None:
+            del os.environ[VISIBLE]
+        elif before is not None:
+            os.environ[VISIBLE] = before
+
+
+def _start(profile: Profile, folder: Path, log: Path, place: Place) -> AsyncLLM:
     _prepare_environment()
     try:
         from vllm import AsyncEngineArgs
@@ -176,7 +207,7 @@ def _start(profile: Profile, folder: Path, log: Path, memory_share: float | None
             f"vLLM cannot be imported ({error}); install it with scripts/setup.sh, or use --engine transformers, which "
             "is slower and runs anywhere"
         ) from error
-    arguments = _arguments(profile, folder, memory_share, on_cpu=current_platform.is_cpu())
+    arguments = _arguments(profile, folder, place, on_cpu=current_platform.is_cpu())
     try:
         return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
     except Exception as error:

@@ -29,6 +29,7 @@ from vera_local.run.host import Host, Key, Opener, Opening, key_of, start
 from vera_local.run.identities import POOLED
 from vera_local.run.judging import judge_stage, unrated
 from vera_local.run.juries import Bench, bench, facts
+from vera_local.run.needs import needs_of
 from vera_local.run.plan import Plan
 from vera_local.run.played import played
 from vera_local.run.progress import Watcher
@@ -105,21 +106,25 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
 async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     """Find every model before anything is written; servers are asked only for a run that is yet to begin."""
     manifest.check(plan, judge=judge)
+    # Raises where these models cannot work on this machine.
+    Host(opener, needs_of(plan, simulate=True, judge=judge))
     if manifest.read(plan.out) is not None:
         # The transcripts are written when the first stage ends; before, a run may have been stopped with nothing yet.
         _must_be_whole(plan.out, begun=(plan.out / "conversations.jsonl").exists())
         return
     players = (*plan.speakers, *(seat.player for seat in plan.judges if judge))
     for player in {key_of(p): p for p in players if p.url is not None}.values():
-        engine = await opener(Opening(player, None))
+        engine = await opener(Opening(player))
         await engine.aclose()
     await check_chatbot(plan)
 
 
 async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool) -> None:
-    host = Host(opener)
+    simulate = simulate and bool(store.unfinished())
+    host = Host(opener, needs_of(plan, simulate=simulate, judge=judge))
+    _tell(plan, host, watcher)
     try:
-        if simulate and store.unfinished():
+        if simulate:
             await start(host, watcher, *plan.speakers)
             await simulate_stage(plan, store, host.engine, watcher)
         for seats in by_engine(plan.judges) if judge else ():
@@ -131,6 +136,13 @@ async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *,
         raise cause(group) from group
     finally:
         await host.aclose()
+
+
+def _tell(plan: Plan, host: Host, watcher: Watcher) -> None:
+    """Note how the engines share the machine, and say so where there was a choice."""
+    manifest.enter_residency(plan.out, host.arrangement)
+    if sum(map(len, host.arrangement.places.values())) > 1:
+        watcher.say(host.arrangement.reason)
 
 
 def by_engine(seats: Iterable[Seat]) -> list[list[Seat]]:

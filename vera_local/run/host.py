@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from vera_local.engine.machine import loaded_bytes, this_machine
+from vera_local.engine.machine import free_ram_bytes, this_machine
 from vera_local.engine.openai import OpenAIEngine
-from vera_local.engine.profile import EngineOptions, Profile, Source, Template
+from vera_local.engine.placement import ANYWHERE, Need, Place, Residency, arrange
+from vera_local.engine.profile import EngineOptions, Source, Template
 from vera_local.engine.seam import Engine
 from vera_local.engine.source import locate
 from vera_local.run.config import EngineName
@@ -29,16 +30,13 @@ class Key(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """What to open: a player's model, and the part of the GPU that is its own (None: as the profile says)."""
+    """What to open: a player's model, and where."""
 
     player: Player
-    memory_share: float | None
+    place: Place = ANYWHERE
 
 
 Opener = Callable[[Opening], Awaitable[Engine]]
-
-FILL = 0.9
-"""The part of a GPU's memory that all engines on it may take together; the rest is for CUDA itself."""
 
 
 def key_of(player: Player) -> Key:
@@ -61,45 +59,77 @@ def opener(log: Path) -> Opener:
         # Heavy to import, and not needed where a server hosts the models.
         from vera_local.engine.vllm import VllmEngine
 
-        return VllmEngine.open(player.profile, locate(player.profile), log, memory_share=opening.memory_share)
+        return VllmEngine.open(player.profile, locate(player.profile), log, opening.place)
 
     return open_engine
 
 
 class Host:
-    """The engines that are open now. One model is loaded once, whatever roles it plays."""
+    """The engines that are open now. One model is loaded once, whatever roles it plays, or as often as there are to be
+    replicas. `needs`: what each engine of the whole run needs of this machine, by what it is made of; a server's
+    needs nothing. Raises UserError where the run cannot work on this machine.
+    """
 
-    def __init__(self, opener: Opener) -> None:
+    def __init__(self, opener: Opener, needs: Mapping[Key, Sequence[Need]]) -> None:
         self._opener = opener
-        self._open: dict[Key, Engine] = {}
+        self._names = {key: of_one[0].name for key, of_one in needs.items()}
+        self._open: dict[Key, list[Engine]] = {}
+        machine = this_machine()
+        self.arrangement = arrange([need for of_one in needs.values() for need in of_one], machine, free_ram_bytes())
+
+    @property
+    def together(self) -> bool:
+        """Whether all engines of the run are open and may work at the same time."""
+        return self.arrangement.residency is Residency.TOGETHER and all(map(self._whole, self._names))
 
     async def ready(self, players: Iterable[Player]) -> None:
-        """Have exactly these players' engines open; started one after the other, since each start measures memory."""
+        """Have these players' engines open; started one after the other, since each start measures memory.
+
+        Others are closed only where they could not stay.
+        """
         wanted = {key_of(player): player for player in players}
-        for key in self._open.keys() - wanted.keys():
-            await self._open.pop(key).aclose()
-        shares = memory_shares({key: p.profile for key, p in wanted.items() if p.url is None})
+        if self.arrangement.residency is Residency.RELOAD:
+            for key in self._open.keys() - wanted.keys():
+                await self._close(key)
         for key, player in wanted.items():
-            if key not in self._open:
-                self._open[key] = await self._opener(Opening(player, shares.get(key)))
+            await self._open_all(key, player)
 
     def holds(self, players: Iterable[Player]) -> bool:
         """Whether all these players' engines are open."""
-        return all(key_of(player) in self._open for player in players)
+        return all(self._whole(key_of(player)) for player in players)
+
+    def engines(self, player: Player) -> tuple[Engine, ...]:
+        """The open engines of a player: one, or its replicas."""
+        return tuple(self._open[key_of(player)])
 
     def engine(self, player: Player) -> Engine:
-        """The open engine of a player."""
-        return self._open[key_of(player)]
+        """The first of a player's open engines."""
+        return self._open[key_of(player)][0]
 
     async def aclose(self) -> None:
         """Close all engines."""
-        while self._open:
-            _, engine = self._open.popitem()
-            await engine.aclose()
+        for key in [*self._open]:
+            await self._close(key)
+
+    def _places(self, key: Key) -> tuple[Place, ...]:
+        return self.arrangement.places[self._names[key]] if key in self._names else (ANYWHERE,)
+
+    def _whole(self, key: Key) -> bool:
+        return len(self._open.get(key, ())) == len(self._places(key))
+
+    async def _open_all(self, key: Key, player: Player) -> None:
+        engines = self._open.setdefault(key, [])
+        for place in self._places(key)[len(engines) :]:
+            engines.append(await self._opener(Opening(player, place)))
+
+    async def _close(self, key: Key) -> None:
+        engines = self._open.pop(key)
+        while engines:
+            await engines.pop().aclose()
 
 
 async def start(host: Host, watcher: Watcher, *players: Player) -> None:
-    """Have exactly these players' engines open, and say what is waited for."""
+    """Have these players' engines open, and say what is waited for."""
     names = " and ".join(dict.fromkeys(p.profile.name for p in players))
     if host.holds(players):
         await host.ready(players)
@@ -107,17 +137,3 @@ async def start(host: Host, watcher: Watcher, *players: Player) -> None:
     served = all(p.url is not None for p in players)
     with watcher.waiting(f"Asking the server for {names}" if served else f"Starting {names} (20 s and more)"):
         await host.ready(players)
-
-
-def memory_shares(profiles: Mapping[Key, Profile]) -> dict[Key, float]:
-    """The part of a GPU's memory that each engine may fill, where several share one GPU; empty where none does.
-
-    Each gets its weights and an equal part of what is left for KV caches.
-    """
-    machine = this_machine()
-    if machine.device == "cpu" or len(profiles) < 2:
-        return {}
-    total = FILL * machine.memory_bytes
-    weights = {key: loaded_bytes(profile) for key, profile in profiles.items()}
-    rest = max(0.0, total - sum(weights.values())) / len(profiles)
-    return {key: min(1.0, (size + rest) / machine.memory_bytes) for key, size in weights.items()}

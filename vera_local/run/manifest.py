@@ -12,6 +12,7 @@ from typing import Any
 
 from vera_local.bundle import Bundle
 from vera_local.engine.machine import this_machine
+from vera_local.engine.placement import Arrangement
 from vera_local.errors import UserError
 from vera_local.judge.jury import RULE
 from vera_local.report.files import write_file
@@ -108,6 +109,18 @@ def enter_judges(plan: Plan) -> None:
     entered = manifest | {"config": config, "judges": judges | wanted, "jury_rule": RULE}
     if entered != manifest:
         save(plan.out, entered)
+
+
+def enter_residency(folder: Path, arrangement: Arrangement) -> None:
+    """Note how the run's engines share the machine: as it is now, since later stages can need fewer of them."""
+    manifest = read(folder)
+    assert manifest is not None
+    places = {name: [asdict(place) for place in of_one] for name, of_one in arrangement.places.items()}
+    told = {"choice": arrangement.residency.value, "reason": arrangement.reason, "places": places}
+    # As it is read again: a tuple comes back as a list.
+    noted = manifest | {"residency": json.loads(json.dumps(told))}
+    if noted != manifest:
+        save(folder, noted)
 
 
 def check_bundle(folder: Path, manifest: Mapping[str, Any], bundle: Bundle) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from vera_local.run.failure import cause
 from vera_local.run.host import Host, Opener, start
 from vera_local.run.identities import fingerprint, judge_identity
 from vera_local.run.judging import make_judge
+from vera_local.run.needs import needs_of
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.seats import Seat
@@ -68,7 +70,8 @@ def _prepare(folder: Path) -> None:
 async def _answers(
     plan: Plan, seat: Seat, planned: tuple[Sitting, ...], opener: Opener, watcher: Watcher
 ) -> tuple[Answered, ...]:
-    host = Host(opener)
+    one = replace(plan, judges=(seat,))
+    host = Host(opener, needs_of(one, simulate=False, judge=True))
     try:
         await start(host, watcher, seat.player)
         engine = host.engine(seat.player)

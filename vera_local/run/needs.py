@@ -1,0 +1,76 @@
+"""What a plan's engines need of this machine, so that they can be placed on it. Opens nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vera_local.engine.folder import ROLE_DEFAULTS
+from vera_local.engine.machine import loaded_bytes, this_machine
+from vera_local.engine.placement import Need
+from vera_local.run.host import Key, key_of
+from vera_local.run.plan import Plan
+from vera_local.run.players import Player
+
+TALK = "talk"
+"""The stage in which conversations are held."""
+
+WIDTH = 32
+"""Conversations that an engine is to have room for at once: beyond that a step gains less than sleep and wake cost."""
+
+PROMPT = 2000
+"""Tokens taken for instructions and persona, or for a judge's question and answer; an estimate."""
+
+FULL_MESSAGE = 0.5
+"""The expected length of a message, as a part of its token limit."""
+
+
+def needs_of(plan: Plan, *, simulate: bool, judge: bool) -> dict[Key, tuple[Need, ...]]:
+    """The needs of every engine that the plan has on this machine, by what it is made of; one for each stage."""
+    found: dict[Key, tuple[Need, ...]] = {}
+    names: dict[str, Key] = {}
+    for stage, player in _parts(plan, simulate=simulate, judge=judge):
+        key = key_of(player)
+        name = _name(key, names)
+        need = _need(plan, player, name, stage or f"judge:{name}")
+        found[key] = (*found.get(key, ()), need)
+    return found
+
+
+def _parts(plan: Plan, *, simulate: bool, judge: bool) -> Iterator[tuple[str, Player]]:
+    """Each engine that this machine hosts, with the stage that it works in; a judge's is its own ("")."""
+    talkers, judges = plan.speakers if simulate else (), [seat.player for seat in plan.judges] if judge else []
+    for stage, players in ((TALK, talkers), ("", judges)):
+        for player in {key_of(p): p for p in players if p.url is None}.values():
+            yield stage, player
+
+
+def _name(key: Key, names: dict[str, Key]) -> str:
+    """The profile's, told apart from others of that name; what was given is noted in `names`."""
+    number, name = 1, key.name
+    while names.setdefault(name, key) != key:
+        number += 1
+        name = f"{key.name} ({number})"
+    return name
+
+
+def _need(plan: Plan, player: Player, name: str, stage: str) -> Need:
+    profile, vllm = player.profile, player.engine == "vllm"
+    return Need(
+        name=name,
+        weights_bytes=loaded_bytes(profile),
+        kv_bytes_per_token=profile.kv_bytes_per_token,
+        context=profile.context,
+        gpus_each=(profile.engine.tensor_parallel_size or 1) if vllm else 1,
+        replicas=plan.config.replicas if vllm else 1,
+        stage=stage,
+        kv_tokens_wanted=min(WIDTH, len(plan.conversations())) * min(profile.context, _conversation(plan)),
+        can_sleep=vllm and this_machine().device == "cuda",
+        kv_bytes=profile.engine.kv_cache_memory_bytes if vllm else None,
+    )
+
+
+def _conversation(plan: Plan) -> int:
+    """Tokens that a conversation of the plan is expected to take, whoever reads it; an estimate."""
+    chatbot = plan.chatbot.draw.max_tokens if isinstance(plan.chatbot, Player) else ROLE_DEFAULTS.chatbot.max_tokens
+    persona = max((player.draw.max_tokens for player in plan.simulators), default=0)
+    return PROMPT + int(FULL_MESSAGE * plan.turns / 2 * (persona + chatbot))
