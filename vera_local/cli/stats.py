@@ -37,5 +37,5 @@ def stats(folder: Run, gpu_hour_price: Price = None, gpus: Gpus = None, as_json:
         print(json.dumps(told, ensure_ascii=False))
         return
     console = Console()
-    for part in (*(recorded(work) if work.sessions else unrecorded(work)), *([] if cost is None else cost_lines(cost))):
+    for part in (*(recorded(work) if work.rows else unrecorded(work)), *([] if cost is None else cost_lines(cost))):
         console.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))

@@ -11,8 +11,8 @@ from vera_local.report.usage import StageRow, UsageRow, Work
 
 LEGEND = (
     "Cached: prompt tokens that were read from the KV cache. Unused: computed and written for what did not go into "
-    "the store: look-ahead past a branch, messages that could not stand, goodbyes without a word, tries of a model "
-    "before it is trusted, and what a stop lost. Failed and aborted requests tell no tokens.",
+    "the store: look-ahead past a branch, messages that could not stand, goodbyes without a word, and what a stop "
+    "lost. Failed and aborted requests tell no tokens.",
     "Distinct: prompt tokens had nothing ever been evicted from the cache (an estimate); amplification: computed / "
     "distinct. Busy: with at least one request in flight. Tokens/s: computed and written in that time.",
 )
@@ -72,9 +72,10 @@ def _name(row: UsageRow) -> Text:
 
 
 def _times(work: Work) -> list[str]:
-    several = f" in {len(work.sessions)} sessions" if len(work.sessions) > 1 else ""
+    sessions = len({row.session for row in work.rows})
+    several = f" in {sessions} sessions" if sessions > 1 else ""
     stages = [_stage(stage) for stage in work.whole_stages]
-    return [f"Wall time: {duration(work.wall_s)}{several}, with starting engines and writing results.", *stages]
+    return [f"Wall time: {duration(work.wall_s)}{several}, with starting engines.", *stages]
 
 
 def _stage(stage: StageRow) -> str:

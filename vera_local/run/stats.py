@@ -26,7 +26,7 @@ def cost_of(work: Work, price: float, gpus: int | None) -> Cost:
 
     UserError where nobody knows how many GPUs to pay, or how long.
     """
-    if not work.sessions:
+    if not work.rows:
         raise UserError("this run was made by a version that kept no record of its time, so its cost is not known")
     if not (gpus or work.gpus):
         raise UserError(
