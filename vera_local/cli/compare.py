@@ -16,8 +16,10 @@ from vera_local.report import by_group, by_value, failure_modes, interval_table,
 from vera_local.report.comparison import change_table, confusion_table, differences, letters, side_by_side
 from vera_local.report.comparison_files import changed_frame, changes_markdown, compared_frame, comparison_markdown
 from vera_local.report.files import write_frame
+from vera_local.report.html.comparing import ComparisonPage, Part, part
+from vera_local.report.html.render import comparison_html
 from vera_local.report.markdown import bullets
-from vera_local.run.comparing import JudgesCompared, RunsCompared, compare_judges, compare_runs
+from vera_local.run.comparing import JudgesCompared, PairOfJudges, RunsCompared, compare_judges, compare_runs
 from vera_local.run.evaluate import bundle_of_run, must_hold_run
 from vera_local.run.grouping import groupings
 from vera_local.run.manifest import check_bundle
@@ -30,6 +32,7 @@ app = typer.Typer()
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs; compare takes pools, too.")]
 Out = Annotated[Path, typer.Option(help="Folder to make for the pool.")]
 Force = Annotated[bool, typer.Option("--force", help="Pass over differences that forbid it; they are recorded.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write a page for a browser.")]
 Judges = Annotated[
     list[str] | None,
     typer.Option(
@@ -65,6 +68,7 @@ def compare(
     table: Csv = None,
     parquet: Parquet = None,
     markdown: Markdown = None,
+    html: Html = None,
     as_json: Json = False,
 ) -> None:
     """Set chatbots side by side, or the judges of one run, and say what cannot be told apart."""
@@ -74,11 +78,40 @@ def compare(
         between = compare_judges(runs[0], judges or ())
         changed = {(pair.first, pair.second): pair.changes for pair in between.pairs}
         write_frame(changed_frame(changed), table, parquet)
+        _write_page(html, _judges_page(between))
         _show_judges(between, markdown, as_json=as_json)
         return
     compared = compare_runs(runs, judges or (), force=force)
     write_frame(compared_frame(_comparisons(compared)), table, parquet)
+    _write_page(html, _runs_page(compared))
     _show_runs(compared, markdown, as_json=as_json)
+
+
+def _write_page(file: Path | None, page: ComparisonPage) -> None:
+    if file is not None:
+        write_file(file, comparison_html(page).encode())
+
+
+def _runs_page(compared: RunsCompared) -> ComparisonPage:
+    told = {side: f"chatbot {compared.chatbots[side]}" for side in compared.folders}
+    parts = tuple(
+        part(f"part-{place}", f"Rated by {one.judge}", one.comparison, told, ("judges", one.judge))
+        for place, one in enumerate(compared.judges)
+    )
+    notes = (*(f"Passed over: {difference}." for difference in compared.forced), *compared.notes)
+    return ComparisonPage(" and ".join(compared.folders), f"Chatbots compared, {compared.bundle}", parts, notes)
+
+
+def _judges_page(compared: JudgesCompared) -> ComparisonPage:
+    parts = tuple(_pair(place, pair) for place, pair in enumerate(compared.pairs))
+    return ComparisonPage(compared.folder.resolve().name, f"Judges compared, {compared.bundle}", parts, compared.notes)
+
+
+def _pair(place: int, pair: PairOfJudges) -> Part:
+    at = ("pairs", str(place))
+    changes = ((*at, "changes"), pair.changes)
+    title = f"{pair.second} against {pair.first}"
+    return part(f"part-{place}", title, pair.comparison, {}, (*at, "comparison"), changes)
 
 
 def _comparisons(compared: RunsCompared) -> dict[str, Comparison]:

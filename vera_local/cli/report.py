@@ -13,6 +13,8 @@ from vera_local.errors import UserError
 from vera_local.report import write_file
 from vera_local.report.html.page import EXCERPTS, Choice, page
 from vera_local.report.html.render import report_html
+from vera_local.report.record import Record
+from vera_local.report.summary import summary_markdown
 from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.reported import record_of
 
@@ -27,11 +29,24 @@ Redact = Annotated[
 Excerpts = Annotated[
     str, typer.Option(metavar="none|N", help="How many excerpts to show for each failure mode at most.")
 ]
+Figures = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Also draw figures for a paper there, as SVG and PNG.")
+]
+Summary = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="FILE", help="Also write a summary for a pull request."),
+]
 
 
 @app.command()
 def report(
-    folder: Run, out: Out = None, redact: Redact = False, excerpts: Excerpts = str(EXCERPTS), by: By = None
+    folder: Run,
+    out: Out = None,
+    redact: Redact = False,
+    excerpts: Excerpts = str(EXCERPTS),
+    by: By = None,
+    figures: Figures = None,
+    markdown: Summary = None,
 ) -> None:
     """Write a run as one self-contained page, for a browser: ratings, failure modes, transcripts, provenance."""
     bundle = bundle_of_run(folder)
@@ -40,7 +55,18 @@ def report(
     record = record_of(folder, bundle, by or ())
     file = out or folder / NAME
     write_file(file, report_html(page(record, choice)).encode())
+    if markdown is not None:
+        write_file(markdown, summary_markdown(record).encode())
+    if figures is not None:
+        _draw(figures, record)
     print(f"{file}: {'no transcript in it' if redact else 'it holds whole transcripts; keep it as you keep the run'}.")
+
+
+def _draw(folder: Path, record: Record) -> None:
+    # The libraries that draw take a second to load, which only those who want figures wait for.
+    from vera_local.report.figures import figures, write_figures
+
+    write_figures(folder, figures(record))
 
 
 def _excerpts(words: str) -> int:

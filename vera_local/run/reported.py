@@ -32,7 +32,7 @@ from vera_local.run.store import Store
 from vera_local.run.verdicts import alike_between_judges, alike_in_repeats, row_of
 from vera_local.score import UNKNOWN, Scores
 from vera_local.score.intervals import Interval, Undefined
-from vera_local.score.raters import Finding, Section
+from vera_local.score.raters import POOLED, Finding, Section
 from vera_local.selftest import Card
 
 UNNAMED = "Unnamed chatbot"
@@ -187,7 +187,7 @@ def _agreement(folder: Path, bench: Bench) -> Iterable[Coefficient]:
         agreed = agree(Asked(None, (folder,), Layout((), ()), Cleaning(), raters=bench.judges))
     except UserError:
         return ()
-    pooled = [f for f in agreed.report.findings if f.dimension.startswith("all") and f.section is not Section.REFERENCE]
+    pooled = [f for f in agreed.report.findings if f.dimension == POOLED and f.section is not Section.REFERENCE]
     return map(_coefficient, pooled)
 
 
@@ -195,4 +195,5 @@ def _coefficient(f: Finding) -> Coefficient:
     value = None if isinstance(f.value, Undefined) else float(f.value)
     low, high = (f.interval.low, f.interval.high) if isinstance(f.interval, Interval) else (None, None)
     reasons = [part.reason for part in (f.value, f.interval) if isinstance(part, Undefined)]
-    return Coefficient(f"{f.subject} ({f.dimension})", f.statistic, f.n, value, low, high, "; ".join(reasons[:1]))
+    subject = "all judges" if f.section is Section.AMONG else f.subject
+    return Coefficient(subject, f.statistic, f.n, value, low, high, "; ".join(reasons[:1]))

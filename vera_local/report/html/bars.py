@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vera_local.report.html.numbers import NO_DATA, Keys, Number, count, points
 from vera_local.report.html.tones import tones
-from vera_local.score import Bounds, Profile, Scale, Scores, Tally
+from vera_local.score import DRAWS, FEW, SEED, Bounds, Profile, Scale, Scores, Tally
 
 OVERALL = "All dimensions"
 
@@ -222,3 +222,11 @@ def legend(scale: Scale) -> Mapping[str, str]:
     """Rating -> tone, worst first, as the bars have them."""
     tone = tones(scale.ratings, scale.not_relevant)
     return {rating: tone[rating] for rating in reversed(scale.ratings)}
+
+
+def how_made() -> str:
+    """How intervals were made, in words."""
+    return (
+        f"95 % intervals: a bootstrap over personas ({DRAWS} draws, seed {SEED}), or Wilson's where each persona "
+        f"stands behind a percentage with one conversation. An asterisk marks fewer than {FEW} personas."
+    )

@@ -15,7 +15,6 @@ from vera_local.report.html.text import script_json
 from vera_local.report.html.transcripts import conversation_data, rubric_data
 from vera_local.report.record import Record
 from vera_local.report.terminal import ENDINGS
-from vera_local.score import DRAWS, FEW, SEED
 
 EXCERPTS = 3
 """For each failure mode, unless told otherwise."""
@@ -106,14 +105,6 @@ class Page:
     def simulation_rows(self) -> dict[str, str]:
         """Figure of a simulator -> what it is in words."""
         return SIMULATION
-
-    @property
-    def intervals(self) -> str:
-        """How they were made."""
-        return (
-            f"95 % intervals: a bootstrap over personas ({DRAWS} draws, seed {SEED}), or Wilson's where each persona "
-            f"stands behind a percentage with one conversation. An asterisk marks fewer than {FEW} personas."
-        )
 
 
 def page(record: Record, choice: Choice) -> Page:

@@ -11,6 +11,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from vera_local.report.html.bars import how_made
+from vera_local.report.html.comparing import ComparisonPage
 from vera_local.report.html.numbers import NO_DATA
 from vera_local.report.html.page import Page
 from vera_local.report.html.text import visible
@@ -20,6 +22,11 @@ from vera_local.report.record import DEMONSTRATION, LIMITS
 def report_html(page: Page) -> str:
     """The report of a run."""
     return render("report.html", ("theme.js", "table.js", "reader.js"), page=page, record=page.record)
+
+
+def comparison_html(page: ComparisonPage) -> str:
+    """Chatbots or judges side by side."""
+    return render("compare.html", ("theme.js",), page=page)
 
 
 def render(template: str, scripts: tuple[str, ...], **content: Any) -> str:
@@ -34,6 +41,7 @@ def render(template: str, scripts: tuple[str, ...], **content: Any) -> str:
             policy=_policy(style, script),
             limits=LIMITS,
             demonstration=DEMONSTRATION,
+            intervals=how_made(),
             version=metadata.version("vera-local"),
             **content,
         )
