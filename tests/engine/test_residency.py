@@ -342,6 +342,8 @@ async def test_a_closed_engine_gives_its_memory_to_those_who_wait() -> None:
     assert (await asyncio.wait_for(first.generate(HELLO), timeout=5)).text == "hello"
     await closing
     assert inner[1].closed
+    with pytest.raises(EngineDied, match="engine 1 was closed"):
+        await second.generate(HELLO)
 
 
 async def test_an_error_concerns_its_request_alone() -> None:

@@ -15,7 +15,8 @@ import vera_local
 from vera_local.engine.machine import VISIBLE, Machine
 from vera_local.engine.placement import ANYWHERE, Place
 from vera_local.engine.profile import EngineOptions, Profile, find_profile, list_profiles
-from vera_local.engine.vllm import CPU_BLOCK, _arguments, _output_to, on_gpus
+from vera_local.engine.surroundings import on_gpus, output_to
+from vera_local.engine.vllm import CPU_BLOCK, CPU_RIDGE, UNKNOWN_RIDGE, _arguments, _ridge
 
 ROOT = Path(vera_local.__file__).parents[1]
 FOLDER = Path("/models/own")
@@ -109,6 +110,19 @@ def test_an_engine_sees_its_gpus_alone_while_it_starts(
     assert os.environ.get(VISIBLE) == before
 
 
+@pytest.mark.parametrize(
+    ("machine", "own", "ridge"),
+    [
+        (Machine("cpu", "2 CPU cores", 10**11, 0), profile(), CPU_RIDGE),
+        # 989 TFLOP/s, 2 bytes per weight, 3.35 TB/s.
+        (Machine("cuda", "NVIDIA H100 80GB HBM3", 10**11, 1), profile(), 295),
+        (Machine("cuda", "Some later GPU", 10**11, 1), profile(), UNKNOWN_RIDGE),
+    ],
+)
+def test_the_ridge_is_that_of_the_gpu(machine: Machine, own: Profile, ridge: int) -> None:
+    assert _ridge(own, machine) == ridge
+
+
 def test_importing_the_module_imports_no_vllm_and_no_torch() -> None:
     script = "import sys, vera_local.engine.vllm; print(sorted({'vllm', 'torch', 'transformers'} & set(sys.modules)))"
     assert run(script) == "[]\n"
@@ -132,7 +146,7 @@ def test_what_processes_print_meanwhile_is_in_the_file_and_ours_alone_comes_back
     log: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = places()
-    with _output_to(log):
+    with output_to(log):
         subprocess.run(["sh", "-c", "echo told; echo warned >&2"], check=True)
     os.write(1, b"after")
     assert places() == before
@@ -141,7 +155,7 @@ def test_what_processes_print_meanwhile_is_in_the_file_and_ours_alone_comes_back
 
 
 def test_a_process_started_meanwhile_keeps_the_file(log: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with _output_to(log):
+    with output_to(log):
         late = subprocess.Popen(["sh", "-c", "read word; echo got $word"], stdin=subprocess.PIPE)
     late.communicate(b"it\n")
     assert log.read_text(encoding="utf-8") == "got it\n"
@@ -150,7 +164,7 @@ def test_a_process_started_meanwhile_keeps_the_file(log: Path, capfd: pytest.Cap
 
 def test_a_failed_start_gives_the_terminal_back(log: Path) -> None:
     before = places()
-    with pytest.raises(RuntimeError), _output_to(log):
+    with pytest.raises(RuntimeError), output_to(log):
         raise RuntimeError("no start")
     assert places() == before
 
@@ -159,10 +173,10 @@ def test_no_descriptor_but_the_log_s_stays_open(log: Path) -> None:
     def open_now() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
 
-    with _output_to(log):
+    with output_to(log):
         pass
     before = open_now()
-    with _output_to(log):
+    with output_to(log):
         pass
     assert open_now() <= before + 1
 
@@ -171,7 +185,7 @@ def test_the_file_is_the_owner_s_alone_and_grows(log: Path) -> None:
     kept = os.umask(0)
     try:
         for word in ("one", "two"):
-            with _output_to(log):
+            with output_to(log):
                 os.write(2, word.encode())
     finally:
         os.umask(kept)
@@ -180,7 +194,7 @@ def test_the_file_is_the_owner_s_alone_and_grows(log: Path) -> None:
 
 
 def test_the_engine_s_later_log_lines_go_to_the_file(log: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with _output_to(log):
+    with output_to(log):
         pass
     logging.getLogger("vllm.core").warning("a block was freed")
     assert "a block was freed" in log.read_text(encoding="utf-8")
@@ -191,9 +205,9 @@ def test_lines_that_python_holds_back_go_where_they_were_meant_to(tmp_path: Path
     log = tmp_path / "engine.log"
     script = f"""
 from pathlib import Path
-from vera_local.engine.vllm import _output_to
+from vera_local.engine.surroundings import output_to
 print("before")
-with _output_to(Path({str(log)!r})):
+with output_to(Path({str(log)!r})):
     print("meanwhile")
 print("after")
 """

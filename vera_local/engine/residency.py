@@ -7,8 +7,8 @@ alternate between two engines change sides together: about two switches for each
 loses the KV cache, and with it all prefixes.
 
 Nobody starves: from the moment a request waits for memory that an engine holds, that engine begins at most `LAPS`
-times as many further requests as it had in flight at most since it woke; later ones wait, too. Of several sleeping engines the one
-whose request has waited longest is next, and none that shares a GPU with it gets ahead of it.
+times as many further requests as it had in flight at most since it woke; later ones wait, too. Of several sleeping
+engines the one whose request has waited longest is next, and none that shares a GPU with it gets ahead of it.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class _Member:
     takes: Mapping[int, int]
     awake: bool = True
     holds: bool = True
+    closed: bool = False
     in_flight: int = 0
     peak: int = 1
     used: int = 0
@@ -103,8 +104,8 @@ class Gate:
 
     async def enter(self, member: _Member) -> None:
         """Wait until a request to this engine may begin; raises EngineDied where it never may."""
-        if self._broken:
-            raise EngineDied(self._broken)
+        if self._broken or member.closed:
+            raise EngineDied(self._broken or f"{member.name} was closed")
         if member.admits:
             self._begin(member)
             return
@@ -134,7 +135,7 @@ class Gate:
     async def remove(self, member: _Member) -> None:
         """Close an engine for good."""
         # It holds memory until it is closed, and is not to be put to sleep for that.
-        member.awake = False
+        member.awake, member.closed = False, True
         member.in_flight += 1
         self._refuse([member], f"{member.name} was closed")
         await member.engine.aclose()

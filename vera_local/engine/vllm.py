@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import logging
 import os
-import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vera_local.engine.child import HOST_VARIABLE
+from vera_local.engine.gpus import find_gpu, ridge
 from vera_local.engine.labels import check_labels
-from vera_local.engine.machine import VISIBLE, loaded_bytes, this_machine
+from vera_local.engine.machine import Machine, loaded_bytes, this_machine
 from vera_local.engine.offline import go_offline
 from vera_local.engine.placement import ANYWHERE, Place
 from vera_local.engine.profile import Profile
@@ -31,7 +29,9 @@ from vera_local.engine.seam import (
     Usage,
 )
 from vera_local.engine.sockets import make_sockets_folder
+from vera_local.engine.surroundings import on_gpus, output_to
 from vera_local.engine.template import ChatTemplate
+from vera_local.engine.weights import bytes_per_weight
 from vera_local.errors import UserError
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ CPU_RIDGE = 16
 """Measured with the embedded model on two cores: 11 tokens/s for one sequence, 56 for 8, 117 for 32, 142 for 64, so a
 step takes 0.09 s and 0.006 s more for each further token."""
 
+UNKNOWN_RIDGE = 128
+"""For a GPU whose data sheet, or a model whose number of weights, is not known here."""
+
 SHUTDOWN_SECONDS = 1.0
 """Time the engine core gets to end by itself before it is killed; it holds nothing worth keeping."""
 
@@ -54,7 +57,7 @@ SHUTDOWN_SECONDS = 1.0
 class VllmEngine:
     """One model in one AsyncLLM. Open it from the main thread: its processes end with the thread that started them."""
 
-    def __init__(self, llm: AsyncLLM, template: ChatTemplate, context: int) -> None:
+    def __init__(self, llm: AsyncLLM, template: ChatTemplate, context: int, ridge: int) -> None:
         self._llm: AsyncLLM | None = llm
         self._template = template
         self._ids = itertools.count()
@@ -64,7 +67,7 @@ class VllmEngine:
             kv_tokens=(cache.num_gpu_blocks or 0) * cache.block_size or None,
             sequences=scheduler.max_num_seqs,
             block=cache.block_size,
-            ridge=CPU_RIDGE,
+            ridge=ridge,
         )
 
     @classmethod
@@ -75,9 +78,9 @@ class VllmEngine:
         put to sleep. Raises UserError, naming `log`, where vLLM is absent or cannot start.
         """
         template = ChatTemplate.load(folder, profile.template)
-        with _output_to(log), on_gpus(place.gpus):
+        with output_to(log), on_gpus(place.gpus):
             llm = _start(profile, folder, log, place)
-        return cls(llm, template, profile.context)
+        return cls(llm, template, profile.context, _ridge(profile, this_machine()))
 
     @property
     def limits(self) -> Limits:
@@ -131,6 +134,16 @@ class VllmEngine:
             raise EngineError("vLLM ended a request without an output")
         return last
 
+    async def sleep(self) -> None:
+        """Move the weights to host memory and give up the KV cache. Never run here: a CPU engine cannot sleep."""
+        if self._llm is not None:
+            await self._llm.sleep(level=1)
+
+    async def wake(self) -> None:
+        """Take the GPU's memory again. Never run here. Raises EngineDied where that is not to be had."""
+        if self._llm is None or not await self._llm.wake_up():
+            raise EngineDied("the engine did not get its memory back")
+
     async def aclose(self) -> None:
         llm, self._llm = self._llm, None
         if llm is not None:
@@ -170,30 +183,18 @@ def _arguments(profile: Profile, folder: Path, place: Place, on_cpu: bool) -> di
     return arguments
 
 
+def _ridge(profile: Profile, machine: Machine) -> int:
+    """See Limits; on a GPU by its data sheet."""
+    if machine.device == "cpu":
+        return CPU_RIDGE
+    gpu, each = find_gpu(machine.name), bytes_per_weight(profile)
+    return UNKNOWN_RIDGE if gpu is None or each is None else ridge(gpu, each)
+
+
 def _part(profile: Profile, kv_bytes: int) -> float:
     """What weights and KV cache take of a GPU."""
     weights = loaded_bytes(profile) / (profile.engine.tensor_parallel_size or 1)
     return round(min(1.0, (weights + kv_bytes) / this_machine().memory_bytes), 3)
-
-
-@contextlib.contextmanager
-def on_gpus(numbers: Sequence[int]) -> Iterator[None]:
-    """Show processes that start meanwhile these of the visible GPUs alone; none: all that are visible.
-
-    Never run on a GPU here.
-    """
-    before = os.environ.get(VISIBLE)
-    if numbers:
-        # The list may hold UUIDs; its entries go on as they are.
-        entries = [entry.strip() for entry in before.split(",")] if before is not None else None
-        os.environ[VISIBLE] = ",".join(str(number) if entries is None else entries[number] for number in numbers)
-    try:
-        yield
-    finally:
-        if numbers and before is None:
-            del os.environ[VISIBLE]
-        elif before is not None:
-            os.environ[VISIBLE] = before
 
 
 def _start(profile: Profile, folder: Path, log: Path, place: Place) -> AsyncLLM:
@@ -224,39 +225,6 @@ def _prepare_environment() -> None:
     # Its processes are ended, not asked, so Python's tracker would complain about what they left to the kernel.
     os.environ["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"
     warnings.filterwarnings("ignore", category=UserWarning, module="multiprocessing.resource_tracker")
-
-
-@contextlib.contextmanager
-def _output_to(log: Path) -> Iterator[None]:
-    """Send descriptors 1 and 2 to `log` while vLLM's processes start: they keep it, we get ours back."""
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    kept = [os.dup(1), os.dup(2)]
-    _flush()
-    try:
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        yield
-    finally:
-        _flush()
-        for number, old in zip((1, 2), kept, strict=True):
-            os.dup2(old, number)
-            os.close(old)
-        _log_to(descriptor)
-
-
-def _flush() -> None:
-    """What Python still holds back belongs to where the descriptors lead now."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-
-
-def _log_to(descriptor: int) -> None:
-    """From now on vLLM's own log lines in this process go to the file, too."""
-    stream = os.fdopen(descriptor, "a")
-    for name in ("vllm", "transformers"):
-        logger = logging.getLogger(name)
-        logger.handlers = [logging.StreamHandler(stream)]
-        logger.propagate = False
 
 
 def _sampling(request: Request, mark: int | None) -> SamplingParams:

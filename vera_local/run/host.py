@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from vera_local.engine.machine import free_ram_bytes, this_machine
 from vera_local.engine.openai import OpenAIEngine
 from vera_local.engine.placement import ANYWHERE, Need, Place, Residency, arrange
 from vera_local.engine.profile import EngineOptions, Source, Template
+from vera_local.engine.residency import Gate, Sleeper
 from vera_local.engine.seam import Engine
 from vera_local.engine.source import locate
 from vera_local.run.config import EngineName
@@ -72,15 +73,16 @@ class Host:
 
     def __init__(self, opener: Opener, needs: Mapping[Key, Sequence[Need]]) -> None:
         self._opener = opener
-        self._names = {key: of_one[0].name for key, of_one in needs.items()}
+        self._needs = {key: of_one[0] for key, of_one in needs.items()}
         self._open: dict[Key, list[Engine]] = {}
-        machine = this_machine()
-        self.arrangement = arrange([need for of_one in needs.values() for need in of_one], machine, free_ram_bytes())
+        every = [need for of_one in needs.values() for need in of_one]
+        self.arrangement = arrange(every, this_machine(), free_ram_bytes())
+        self._gate = Gate(self.arrangement.room)
 
     @property
     def together(self) -> bool:
         """Whether all engines of the run are open and may work at the same time."""
-        return self.arrangement.residency is Residency.TOGETHER and all(map(self._whole, self._names))
+        return self.arrangement.residency is Residency.TOGETHER and all(map(self._whole, self._needs))
 
     async def ready(self, players: Iterable[Player]) -> None:
         """Have these players' engines open; started one after the other, since each start measures memory.
@@ -108,11 +110,12 @@ class Host:
 
     async def aclose(self) -> None:
         """Close all engines."""
+        await self._gate.aclose()
         for key in [*self._open]:
             await self._close(key)
 
     def _places(self, key: Key) -> tuple[Place, ...]:
-        return self.arrangement.places[self._names[key]] if key in self._names else (ANYWHERE,)
+        return self.arrangement.places[self._needs[key].name] if key in self._needs else (ANYWHERE,)
 
     def _whole(self, key: Key) -> bool:
         return len(self._open.get(key, ())) == len(self._places(key))
@@ -120,7 +123,18 @@ class Host:
     async def _open_all(self, key: Key, player: Player) -> None:
         engines = self._open.setdefault(key, [])
         for place in self._places(key)[len(engines) :]:
-            engines.append(await self._opener(Opening(player, place)))
+            opening = Opening(player, place)
+            engines.append(await (self._gated(key, opening) if place.sleeps else self._opener(opening)))
+
+    async def _gated(self, key: Key, opening: Opening) -> Engine:
+        """An engine that takes turns with others."""
+        need, place = self._needs[key], opening.place
+        takes = dict.fromkeys(place.gpus, need.weights_each + (place.kv_bytes or 0))
+        return await self._gate.open(need.name, takes, lambda: self._sleeper(opening))
+
+    async def _sleeper(self, opening: Opening) -> Sleeper:
+        # Only such engines are placed where they are to sleep.
+        return cast(Sleeper, await self._opener(opening))
 
     async def _close(self, key: Key) -> None:
         engines = self._open.pop(key)
