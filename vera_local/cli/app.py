@@ -11,6 +11,7 @@ from vera_local.cli import agree as agree_command
 from vera_local.cli import compare as compare_command
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
+from vera_local.cli import plan as plan_command
 from vera_local.cli import reading as reading_command
 from vera_local.cli import report as report_command
 from vera_local.cli import score as score_command
@@ -18,7 +19,20 @@ from vera_local.cli import selftest as selftest_command
 from vera_local.cli import stats as stats_command
 from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli.interrupt import run_until_interrupted
-from vera_local.cli.options import Bundle, EndSemantics, Engine, Json, JudgeMode, Run, Target
+from vera_local.cli.options import (
+    Bundle,
+    EndSemantics,
+    Engine,
+    Gpu,
+    Gpus,
+    Json,
+    JudgeMode,
+    Like,
+    Price,
+    Run,
+    Target,
+    with_options_of,
+)
 from vera_local.cli.personas import app as personas_app
 from vera_local.cli.rubric import app as rubric_app
 from vera_local.cli.show import announce, judge_notes, progress_console, show_outcome, warn
@@ -117,15 +131,30 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
-    flags = _flags(
-        bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
-        controls=controls or None, turns=turns, first=first, earliest_end=earliest_end,
+    plan = _planned(
+        config, bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
+        controls=controls, turns=turns, first=first, earliest_end=earliest_end,
         max_total_words=max_total_words, repeats=repeats, seed=seed,
-        engine=engine, simulator=simulator or None, chatbot=chatbot, judge=judge or None,
-        check_personas=check_personas or None,
-        **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
+        engine=engine, simulator=simulator, chatbot=chatbot, judge=judge, check_personas=check_personas,
+        judge_mode=judge_mode, judge_repeats=judge_repeats, judge_window=judge_window,
+        no_evidence=no_evidence, no_confidence=no_confidence,
     )  # fmt: skip
-    _evaluate(make_plan(load_config(config, flags)), judge=True, as_json=as_json)
+    _evaluate(plan, judge=True, as_json=as_json)
+
+
+@app.command()
+@with_options_of(run)
+def plan(
+    *,
+    gpu: Gpu = None,
+    gpus: Gpus = None,
+    like: Like = None,
+    gpu_hour_price: Price = None,
+    as_json: Json = False,
+    **options: Any,
+) -> None:
+    """Say what `run` with the same options would ask, take and cost: an estimate. Starts no engine."""
+    plan_command.show(_planned(**options), gpu, gpus, like, gpu_hour_price, as_json=as_json)
 
 
 @app.command()
@@ -217,6 +246,29 @@ def doctor(
 
 def _flags(**given: Any) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
+
+
+def _planned(
+    config: Path | None,
+    *,
+    controls: bool,
+    simulator: list[str] | None,
+    judge: list[str] | None,
+    check_personas: bool,
+    judge_mode: str | None,
+    judge_repeats: str | None,
+    judge_window: bool,
+    no_evidence: bool,
+    no_confidence: bool,
+    **plain: Any,
+) -> Plan:
+    """The plan of a run with these options; a switch that is off and a list that is empty say nothing."""
+    flags = _flags(
+        controls=controls or None, simulator=simulator or None, judge=judge or None,
+        check_personas=check_personas or None, **plain,
+        **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
+    )  # fmt: skip
+    return make_plan(load_config(config, flags))
 
 
 def _judge_flags(mode: str | None, repeats: str | None, window: bool, no_evidence: bool, no_confidence: bool) -> Any:

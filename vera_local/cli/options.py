@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -27,3 +29,35 @@ By = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Score by t
 Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also write every number to this file.")]
 Parquet = Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="The same as a parquet file.")]
 Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write tables for a paper to this file.")]
+Price = Annotated[
+    float | None, typer.Option("--gpu-hour-price", metavar="PRICE", min=0, help="What one GPU costs for an hour.")
+]
+Gpu = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A GPU such as H200; this machine's unless told otherwise.")
+]
+Gpus = Annotated[int | None, typer.Option(metavar="N", min=1, help="How many of them.")]
+Like = Annotated[
+    Path | None,
+    typer.Option(metavar="RUN", help="Take lengths, answers and pace from this run."),
+]
+
+
+def with_options_of(other: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command all options of `other` beside its own; they come to it as keywords."""
+
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        own, theirs = _parameters(command), _parameters(other)
+        shared = [parameter for name, parameter in theirs.items() if name not in own]
+        parameters = [*shared, *own.values()]
+        # What typer reads of a function.
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return command
+
+    return give
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    hints = get_type_hints(function, include_extras=True)
+    named = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    return {p.name: p.replace(annotation=hints[p.name], kind=p.KEYWORD_ONLY) for p in named}

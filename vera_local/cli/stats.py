@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from vera_local.cli.options import Json, Run
+from vera_local.cli.options import Json, Price, Run
 from vera_local.errors import UserError
 from vera_local.report.cost import cost_json, cost_lines
 from vera_local.report.usage import as_json as work_json
@@ -17,9 +17,6 @@ from vera_local.run.stats import cost_of, work_of
 
 app = typer.Typer()
 
-Price = Annotated[
-    float | None, typer.Option("--gpu-hour-price", metavar="PRICE", min=0, help="What one GPU costs for an hour.")
-]
 Gpus = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="How many GPUs are paid; those of the run's machine if left out.")
 ]

@@ -39,18 +39,27 @@ def convert() -> Path:
     Several processes may call it at once: one converts, the others wait. What a killed conversion left is removed.
     Raises UserError where the package is absent or the cache folder cannot be written.
     """
-    carried = _carried()
-    target = cache_folder() / "models" / _folder_name(carried)
+    target = _target()
     if target.is_dir():
         return target
     try:
-        _convert_into(target, carried.gguf)
+        _convert_into(target, _carried().gguf)
     except OSError as error:
         raise UserError(
             f"the embedded model cannot be written to {target.parent} ({error.strerror}): make room there or make it "
             "writable, or name another folder in VERA_LOCAL_CACHE"
         ) from None
     return target
+
+
+def converted() -> Path | None:
+    """The folder of the converted model; None where it is yet to be made. Raises UserError as `convert`."""
+    target = _target()
+    return target if target.is_dir() else None
+
+
+def _target() -> Path:
+    return cache_folder() / "models" / _folder_name(_carried())
 
 
 def _carried() -> Carried:

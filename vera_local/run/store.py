@@ -35,6 +35,18 @@ class Given(NamedTuple):
     verdict: Verdict
 
 
+class Length(NamedTuple):
+    """Messages of one side in all conversations of one repeat: all, those that a model told the tokens of, these
+    tokens, and the characters of all."""
+
+    speaker: Speaker
+    repeat: int
+    messages: int
+    told: int
+    tokens: int
+    characters: int
+
+
 class Store:
     """Every method that writes commits before it returns; raises UserError where the disk is full or not writable."""
 
@@ -225,6 +237,14 @@ class Store:
             "chatbot": Usage(*self._db.execute(said, (Speaker.CHATBOT,)).fetchone()),
             "judge": of("verdicts") + of("persona_checks"),
         }
+
+    def lengths(self) -> tuple[Length, ...]:
+        """How long the messages of each side are, by the conversations' repeat."""
+        rows = self._db.execute(
+            "select m.speaker, c.repeat, count(*), sum(output_tokens > 0), sum(output_tokens), sum(length(text))"
+            " from messages m join conversations c on c.id = m.conversation group by m.speaker, c.repeat"
+        )
+        return tuple(Length(Speaker(speaker), *counts) for speaker, *counts in rows)
 
     def states(self) -> dict[State, int]:
         """How many verdicts are in each state."""

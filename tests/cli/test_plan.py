@@ -1,0 +1,124 @@
+"""`vera-local plan` says what a run would be, and makes none."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vera_local.cli import app as commands
+from vera_local.engine.gpus import GPUS
+from vera_local.run.store import Store
+
+Command = Callable[..., int]
+MODELS = ("--simulator", "qwen3-32b-fp8", "--chatbot", "qwen3-14b", "--judge", "qwen3-32b-fp8")
+SMALL = ("--personas", "4", "--turns", "4")
+
+
+@pytest.fixture(autouse=True)
+def no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever models this machine has, texts are measured by their characters."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("vera_local.run.rulers.converted", lambda: None)
+
+
+def test_it_takes_the_options_of_run_and_its_own() -> None:
+    run, plan = (set(inspect.signature(command).parameters) for command in (commands.run, commands.plan))
+    assert plan == run | {"gpu", "gpus", "like", "gpu_hour_price"}
+
+
+def test_a_plan_is_told_and_nothing_is_made(
+    command: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vera_local.cli.app.opener", lambda log: pytest.fail("no engine is to be opened"))
+    assert command("plan", *MODELS, "--gpu", "H200", "--gpu-hour-price", "3.5", "--out", tmp_path / "run") == 0
+    out = " ".join(capfd.readouterr().out.split())
+    for words in (
+        "100 of 30 messages each",
+        "H200, 141 GB",
+        "simulator",
+        "1,500",
+        "Residency",
+        "In all",
+        "at 3.5 for a GPU-hour",
+        "is asked 500 to 7,000 times",
+        "H200 by its data sheet",
+        "This is an estimate",
+        "compared with no run on a GPU",
+    ):
+        assert words in out, words
+    assert not (tmp_path / "run").exists()
+
+
+def test_json_holds_all_of_it(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command("plan", *MODELS, "--gpu", "h100", "--gpus", "2", "--gpu-hour-price", "2", "--json") == 0
+    told: dict[str, Any] = json.loads(capfd.readouterr().out)
+    assert told["machine"] == {"device": "cuda", "name": "H100 SXM", "memory_bytes": 80 * 10**9, "gpus": 2}
+    assert [role["role"] for role in told["roles"]] == ["simulator", "chatbot", "judge"]
+    for role in told["roles"]:
+        assert role["prompt_tokens"] == pytest.approx(role["computed_tokens"] + role["cached_tokens"])
+        assert role["requests_least"] <= role["requests"] <= role["requests_most"]
+    assert told["seconds"] == pytest.approx(sum(stage["seconds"] for stage in told["stages"].values()))
+    assert told["cost"] == pytest.approx(told["seconds"] / 3600 * 2 * 2), "both GPUs are paid"
+    assert told["assumptions"]
+    assert told["estimate"].startswith("This is an estimate")
+
+
+def test_a_config_file_is_planned_as_it_is_run(
+    command: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text('personas = 8\nturns = 2\n[[judge]]\nmodel = "qwen3-32b"\nrepeats = 2\n', encoding="utf-8")
+    assert command("plan", "--config", file, "--json") == 0
+    told = json.loads(capfd.readouterr().out)
+    assert (told["conversations"], told["turns"]) == (8, 2)
+    assert [role["name"] for role in told["roles"]][-2:] == ["qwen3-32b", "qwen3-32b#2"]
+
+
+def test_without_a_gpu_no_time_is_made_up(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command("plan", *SMALL) == 0
+    out = " ".join(capfd.readouterr().out.split())
+    assert "not known" in out
+    assert "name a GPU with --gpu, or a run with --like" in out
+
+
+def test_a_chatbot_of_another_host_is_said_to_be_untimed(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
+    models = ("--simulator", "qwen3-14b", "--chatbot", "mine@http://127.0.0.1:9/v1", "--judge", "qwen3-14b")
+    assert command("plan", *models, "--gpu", "H200") == 0
+    assert "the time of mine" in " ".join(capfd.readouterr().out.split())
+
+
+def test_what_does_not_fit_is_told_with_the_remedy(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command("plan", *MODELS, "--gpu", "RTX 4090") == 0
+    out = " ".join(capfd.readouterr().out.split())
+    assert "It does not fit: qwen3-32b-fp8 needs" in out
+    assert "more GPUs" in out
+
+
+def test_an_unknown_gpu_is_refused_with_the_known_ones(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command("plan", "--gpu", "V100") == 2
+    err = capfd.readouterr().err
+    assert 'nothing is known of "V100"' in err
+    assert all(gpu.name in err for gpu in GPUS)
+
+
+def test_gpus_without_a_gpu_are_refused(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command("plan", "--gpus", "2") == 2
+    assert "name the one that is meant with --gpu" in capfd.readouterr().err
+
+
+def test_like_takes_a_run(command: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    assert command("plan", *SMALL, "--like", folder) == 2
+    assert "holds no run" in capfd.readouterr().err
+    assert command("run", *SMALL, "--out", folder) == 0
+    with Store.open(folder) as store:
+        kept = bool(store.used.rows())
+    capfd.readouterr()
+    assert command("plan", *SMALL, "--like", folder, "--json") == (0 if kept else 2)
+    told = capfd.readouterr()
+    assert f"those of {folder}" in told.out if kept else "kept no account" in told.err

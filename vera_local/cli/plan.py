@@ -1,0 +1,203 @@
+"""What a run would ask, take and cost, printed before it is made. Computes nothing, and starts no engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from vera_local.engine.gpus import GPUS, Gpu, find_gpu
+from vera_local.engine.machine import Machine, this_machine
+from vera_local.errors import UserError
+from vera_local.run import Plan
+from vera_local.run.forecast import Forecast, forecast
+from vera_local.run.likeness import likeness
+from vera_local.run.rehearsal import CHECKING
+from vera_local.run.rulers import Rulers
+from vera_local.run.timing import Line
+
+ESTIMATE = (
+    "This is an estimate. Times from a data sheet are arithmetic that was compared with no run on a GPU; `--like RUN` "
+    "takes them from a run that was held."
+)
+
+
+def show(
+    plan: Plan, gpu: str | None, gpus: int | None, like: Path | None, price: float | None, *, as_json: bool
+) -> None:
+    """Print the forecast of a plan; raises UserError for an unknown GPU and for a run that tells nothing."""
+    machine, known = _machine(gpu, gpus)
+    told = asyncio.run(_forecast(plan, machine, known, like))
+    if as_json:
+        print(json.dumps(_as_json(told, price)))
+        return
+    console = Console()
+    for item in (*_head(told), _roles(told), *_engines(told), *_result(told, price)):
+        console.print(item, highlight=False, markup=False, soft_wrap=isinstance(item, str))
+
+
+async def _forecast(plan: Plan, machine: Machine, gpu: Gpu | None, folder: Path | None) -> Forecast:
+    rulers = Rulers()
+    like = None if folder is None else await likeness(folder, rulers)
+    return await forecast(plan, rulers, machine, gpu, like)
+
+
+def _machine(name: str | None, gpus: int | None) -> tuple[Machine, Gpu | None]:
+    """The machine that is asked about, and what is known of its GPUs' speed."""
+    if name is not None:
+        gpu = find_gpu(name)
+        if gpu is None:
+            known = ", ".join(gpu.name for gpu in GPUS)
+            raise UserError(f'--gpu: nothing is known of "{name}"; the known ones are {known}')
+        return Machine("cuda", gpu.name, gpu.memory_bytes, gpus or 1), gpu
+    here = this_machine()
+    if here.device == "cpu":
+        if gpus is not None:
+            raise UserError("--gpus: this machine has no GPU; name the one that is meant with --gpu")
+        return here, None
+    return replace(here, gpus=gpus or here.gpus), find_gpu(here.name)
+
+
+def _head(told: Forecast) -> Iterator[str]:
+    plan, machine = told.plan, told.machine
+    many = f"{machine.gpus} x " if machine.gpus > 1 else ""
+    yield f"Bundle          {plan.bundle.title} {plan.bundle.version}"
+    yield f"Conversations   {len(plan.conversations()):,} of {plan.turns} messages each"
+    yield f"Machine         {many}{machine.name}, {machine.memory_bytes / 1e9:.0f} GB ({machine.device})"
+    yield ""
+
+
+def _roles(told: Forecast) -> Table:
+    """What each role asks."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("role")
+    table.add_column("model", overflow="fold")
+    # Prompt tokens are those computed and those cached.
+    for heading in ("requests", "computed", "cached", "written", "KV each", "at once", "time"):
+        table.add_column(heading, justify="right")
+    for line in told.lines:
+        part, work = line.part, line.part.work
+        counts = (work.requests, work.computed, work.cached, work.output, part.held)
+        at_once = "-" if line.at_once is None else f"{line.at_once:,}"
+        table.add_row(_role(line), part.name, *map(_count, counts), at_once, _time(line.seconds))
+    return table
+
+
+def _role(line: Line) -> str:
+    return line.part.place.stage if line.part.place.stage == CHECKING else line.part.place.role
+
+
+def _count(number: float) -> str:
+    """Short enough for one of many columns."""
+    if number < 10_000:
+        return f"{number:,.0f}"
+    return f"{number / 1e3:,.0f} k" if number < 1e6 else f"{number / 1e6:,.1f} M"
+
+
+def _engines(told: Forecast) -> Iterator[Table | str]:
+    """What each model takes of the machine, and how they share it."""
+    yield ""
+    if told.housing.problem:
+        yield f"It does not fit: {told.housing.problem}."
+        return
+    if not told.housing.engines or told.housing.arrangement is None:
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("engine", overflow="fold")
+    for heading in ("weights", "engines", "GPUs", "tokens in the KV cache of each"):
+        table.add_column(heading, justify="right")
+    for engine in told.housing.engines.values():
+        kv = "as it finds room" if engine.kv_tokens is None else f"{engine.kv_tokens:,}"
+        weights, gpus = f"{engine.weights_bytes / 1e9:.1f} GB", str(len(engine.gpus) or "-")
+        table.add_row(engine.name, weights, str(len(engine.places)), gpus, kv)
+    yield table
+    yield ""
+    yield f"Residency       {told.housing.arrangement.residency}: {told.housing.arrangement.reason}"
+
+
+def _result(told: Forecast, price: float | None) -> Iterator[str]:
+    yield ""
+    for stage in told.stages:
+        source = ", at the pace of the run it is likened to" if stage.measured else ""
+        yield f"{stage.name:<16}{_time(stage.seconds)}{source}"
+    yield f"{'In all':<16}{_time(told.seconds)}"
+    if price is not None:
+        cost = told.cost(price)
+        yield f"{'Cost':<16}{'not known' if cost is None else f'{cost:,.2f} at {price:g} for a GPU-hour'}"
+    for part in (line.part for line in told.lines if line.part.least != line.part.most):
+        yield f"{part.name} is asked {part.least:,.0f} to {part.most:,.0f} times, by the paths that its walks take."
+    for fault in (line.part for line in told.lines if line.part.overflow):
+        yield f"Warning: {fault.place.role} {fault.name}: {fault.overflow}"
+    if told.untimed:
+        yield f"Not counted, since their hosts are not known: the time of {', '.join(told.untimed)}."
+    if told.seconds is None and not told.housing.problem:
+        yield "No time can be told: this machine's speed is not known; name a GPU with --gpu, or a run with --like."
+    yield ""
+    yield "It rests on:"
+    yield from (f"- {sentence}" for sentence in told.assumptions)
+    yield ESTIMATE
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "not known"
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _as_json(told: Forecast, price: float | None) -> dict[str, Any]:
+    arrangement = told.housing.arrangement
+    return {
+        "bundle": told.plan.bundle.name,
+        "conversations": len(told.plan.conversations()),
+        "turns": told.plan.turns,
+        "machine": asdict(told.machine),
+        "roles": [_role_facts(line) for line in told.lines],
+        "engines": [
+            {
+                "name": engine.name,
+                "weights_bytes": engine.weights_bytes,
+                "replicas": len(engine.places),
+                "gpus": sorted(engine.gpus),
+                "kv_tokens": engine.kv_tokens,
+            }
+            for engine in told.housing.engines.values()
+        ],
+        "residency": None if arrangement is None else arrangement.residency.value,
+        "reason": told.housing.problem if arrangement is None else arrangement.reason,
+        "stages": {stage.name: {"seconds": stage.seconds, "measured": stage.measured} for stage in told.stages},
+        "seconds": told.seconds,
+        "gpus_used": told.gpus,
+        "gpu_hour_price": price,
+        "cost": None if price is None else told.cost(price),
+        "untimed": told.untimed,
+        "assumptions": told.assumptions,
+        "estimate": ESTIMATE,
+    }
+
+
+def _role_facts(line: Line) -> dict[str, Any]:
+    part = line.part
+    return {
+        **part.place._asdict(),
+        "name": part.name,
+        "conversations": part.conversations,
+        "requests": part.work.requests,
+        "requests_least": part.least,
+        "requests_most": part.most,
+        "prompt_tokens": part.work.prompt,
+        "computed_tokens": part.work.computed,
+        "cached_tokens": part.work.cached,
+        "output_tokens": part.work.output,
+        "kv_tokens_of_a_conversation": part.held,
+        "at_once": line.at_once,
+        "seconds": line.seconds,
+        "overflow": part.overflow or None,
+    }
