@@ -366,3 +366,19 @@ def test_the_meeting_is_the_first_question_common_to_all_paths(flow: Rubric) -> 
         assert meeting == next((q for q in after[0] if q in common), None)
         ends = [path.index(meeting) if meeting is not None else len(path) for path in after]
         assert graph.between(question.id) == {q for path, end in zip(after, ends, strict=True) for q in path[:end]}
+
+
+def test_a_walk_can_still_reach_what_some_answers_lead_to_and_at_the_end_nothing() -> None:
+    flow = rubric(
+        ask("a1", yes(go("b1")), no(go("a2"))), ask("a2"), ask("b1", yes(go("b3")), no()), ask("b2"), ask("b3")
+    )
+    walk = Walk.start(flow)
+    assert walk.reachable == {"a1", "a2", "b1", "b2", "b3"}
+    assert walk.answer("Yes").reachable == {"b1", "b2", "b3"}
+    assert walk.answer("Yes").answer("Yes").reachable == {"b3"}
+    assert walk.answer("Yes").answer("Yes").answer("No").reachable == frozenset()
+
+
+def test_questions_have_their_places_in_rubric_order() -> None:
+    flow = rubric(ask("a1"), ask("a2"), ask("b1"))
+    assert [flow.place(question) for question in flow.questions] == [0, 1, 2]

@@ -15,6 +15,7 @@ from vera_local.engine.fake import FakeEngine, Handler
 from vera_local.engine.grammar import pattern_of
 from vera_local.engine.seam import Draw, EngineDied, Finish, InvalidRequest, Reply, Request, Usage
 from vera_local.judge import Judge, Mode, State, Verdict, judge_conversation
+from vera_local.judge.exhibit import exhibit
 
 BUNDLE = load_bundle("suicide_risk")
 RUBRIC = BUNDLE.rubric
@@ -42,7 +43,7 @@ class Judging:
 
     async def done(self) -> Judging:
         self.ratings = await judge_conversation(
-            self._judge, RUBRIC, TALK, self._known, lambda *what: self.recorded.append(what)
+            self._judge, RUBRIC, exhibit(TALK, 0), self._known, lambda *what: self.recorded.append(what)
         )
         return self
 

@@ -352,7 +352,7 @@ async def test_judges_wait_for_room_for_their_reasoning(make: MakePlan, answerin
     peaks = {}
     for mode in ("direct", "reason"):
         opener = answering(at_random, limits)
-        plan = make(out=make().out.parent / mode, judge=[A], judge_mode=mode, judge_evidence=False)
+        plan = make(out=make().out.parent / mode, **plain(A), judge_mode=mode)
         await asyncio.wait_for(run(plan, opener, watcher), 60)
         peaks[mode] = next(e.peak for e in opener.engines if any(r in e.requests for r in judging(opener)))
     assert 1 <= peaks["reason"] < peaks["direct"] == 4

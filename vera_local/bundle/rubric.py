@@ -86,6 +86,10 @@ class Rubric:
     def _index(self) -> dict[str, int]:
         return {q.id: i for i, q in enumerate(self.questions)}
 
+    def place(self, question: Question) -> int:
+        """Where a question stands in rubric order, from 0."""
+        return self._index[question.id]
+
     def after(self, question: Question) -> Question | None:
         """The following question in rubric order, None after the last."""
         i = self._index[question.id] + 1

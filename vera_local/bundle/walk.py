@@ -28,6 +28,11 @@ class Walk:
         """A walk at the first question of a validated rubric."""
         return Walk(rubric.questions[0], (), Graph.of(rubric))
 
+    @property
+    def reachable(self) -> frozenset[str]:
+        """The ids of the questions that this walk may still ask, the current one among them."""
+        return frozenset() if self.question is None else self._graph.reach[self.question.id]
+
     def answer(self, text: str | None) -> Walk:
         """The walk after the current question got the answer `text`, None for a missing verdict.
 

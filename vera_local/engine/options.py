@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from vera_local.engine.seam import NO_USAGE, Engine, EngineError, InvalidRequest, Reply, Request, Usage
+from vera_local.together import together
 
 NEGLIGIBLE = 1e-4
 """A beginning less probable than this is not followed further: what may come behind it counts as 0."""
@@ -71,10 +71,13 @@ async def _read(engine: Engine, request: Request, node: _Node) -> Usage:
     reply = await engine.generate(replace(request, sampling=sampling, labels=tuple(node.children)))
     for token, child in node.children.items():
         child.beginning = node.beginning * _probability(reply, token)
-    further = [
-        _read(engine, replace(request, begun=(*request.begun, token)), child) for token, child in node.children.items()
-    ]
-    return sum(await asyncio.gather(*further), reply.usage)
+    async with together() as group:
+        further = [
+            group.create_task(_read(engine, replace(request, begun=(*request.begun, token)), child))
+            for token, child in node.children.items()
+            if child.children
+        ]
+    return sum((task.result() for task in further), reply.usage)
 
 
 def _probability(reply: Reply, token: int) -> float:

@@ -3,6 +3,7 @@
 from vera_local.judge.ask import Judge
 from vera_local.judge.exhibit import Exhibit
 from vera_local.judge.judgement import judge_conversation
+from vera_local.judge.lookahead import Lookahead
 from vera_local.judge.persona import PersonaCheck, check_persona
 from vera_local.judge.verdict import Confidence, Mode, State, Verdict
 
@@ -10,6 +11,7 @@ __all__ = [
     "Confidence",
     "Exhibit",
     "Judge",
+    "Lookahead",
     "Mode",
     "PersonaCheck",
     "State",

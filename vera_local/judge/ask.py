@@ -31,6 +31,7 @@ from vera_local.judge.refusal import declines
 from vera_local.judge.verdict import Confidence, Mode, State, Verdict
 from vera_local.judge.wording import CUE, DIRECT, EVIDENCE, REASON
 from vera_local.seed import derive
+from vera_local.together import together
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,14 @@ class Judge:
     def prompt(self, shown: Exhibit, question: Question) -> tuple[ChatMessage, ...]:
         """Instructions, transcript, question: in this order, so that all questions share the long part as a prefix."""
         evidence = {"fence": shown.fence, "transcript": shown.text}
-        transcript = self.prompts.judge_transcript.render(evidence)
+        transcript, asked = self.prompts.judge_transcript.render(evidence), self.asked(question)
+        return (
+            ChatMessage("system", self.prompts.judge_system.render(evidence)),
+            ChatMessage("user", f"{transcript}\n\n{asked}" if transcript else asked),
+        )
+
+    def asked(self, question: Question) -> str:
+        """The part of the prompt that is the question's own, behind the transcript."""
         asked = self.question.render(
             {
                 "question": question.text,
@@ -124,11 +132,8 @@ class Judge:
             }
         )
         if self.mode is Mode.REASON and "reply" not in self.question.placeholders:
-            asked = f"{asked}\n\n{REASON}"
-        return (
-            ChatMessage("system", self.prompts.judge_system.render(evidence)),
-            ChatMessage("user", f"{transcript}\n\n{asked}" if transcript else asked),
-        )
+            return f"{asked}\n\n{REASON}"
+        return asked
 
     async def ask(self, shown: Exhibit, question: Question) -> Verdict:
         """The verdict on one question; EngineDied is raised, every other failure is a state of the verdict."""
@@ -150,21 +155,37 @@ class _Asking:
 
     async def verdict(self) -> Verdict:
         try:
-            begun = await self._reasoned()
-            reply = await self._generate(self._request(begun, pattern_of(self._options), longest(self._options)))
+            return self._told(await self._answered(await self._reasoned()))
         except EngineDied:
             raise
         except _Unfinished as error:
             return self._missing(error.state, str(error))
         except EngineError as error:
             return self._missing(_state_of(error), str(error))
-        answered = read(self.question, reply)
+
+    async def _answered(self, begun: tuple[int, ...]) -> Verdict:
+        """The answer behind `begun` and its evidence, while confidence is read: neither depends on the other.
+
+        A missing answer ends the reading, which then counts neither for the verdict nor in its usage.
+        """
+        async with together() as group:
+            reading = group.create_task(self._confidence(begun))
+            answered = await self._located(begun)
+            if answered.answer is None:
+                reading.cancel()
         if answered.answer is None:
-            return self._told(answered)
-        confidence = await self._confidence(begun) if self.judge.confidence else None
-        located = self.judge.evidence and rests_on_turns(self.question, answered.answer)
-        evidence = await self._evidence(answered.answer) if located else None
-        return self._told(replace(answered, confidence=confidence, evidence=evidence))
+            return answered
+        confidence, usage = reading.result()
+        self.usage += usage
+        return replace(answered, confidence=confidence)
+
+    async def _located(self, begun: tuple[int, ...]) -> Verdict:
+        """The answer, and the turns that it rests on where it has to name them."""
+        reply = await self._generate(self._request(begun, pattern_of(self._options), longest(self._options)))
+        answered = read(self.question, reply)
+        if answered.answer is None or not self.judge.evidence or not rests_on_turns(self.question, answered.answer):
+            return answered
+        return replace(answered, evidence=await self._evidence(answered.answer))
 
     @property
     def _options(self) -> list[str]:
@@ -198,17 +219,19 @@ class _Asking:
             raise _Unfinished(State.INVALID, f"the thinking did not end {spent}")
         return (*reply.tokens, *await self.judge.engine.tokens(f"{thinking.end}{thinking.bridge}"))
 
-    async def _confidence(self, begun: tuple[int, ...]) -> Confidence | None:
-        """None where the host of the model offers no such reading, or fails at it: the answer stands without."""
+    async def _confidence(self, begun: tuple[int, ...]) -> tuple[Confidence | None, Usage]:
+        """None where it is not asked for, or the host of the model offers no such reading or fails at it: the answer
+        stands without."""
+        if not self.judge.confidence:
+            return None, NO_USAGE
         try:
             request = self._request(begun, None, 1, "confidence")
             options, usage = await option_probabilities(self.judge.engine, request, self._options)
         except EngineDied:
             raise
         except EngineError:
-            return None
-        self.usage += usage
-        return Confidence(options)
+            return None, NO_USAGE
+        return Confidence(options), usage
 
     async def _evidence(self, answer: str) -> tuple[int, ...] | None:
         """None where there was no room to name turns, or what came back names none that exist."""

@@ -91,6 +91,7 @@ async def _rate(stage: Stage, judge: Judge, rubric: Rubric, conversation: Conver
 
     async with stage.job(tokens):
         known = stage.store.verdicts(conversation.id, judge.name)
-        ratings = await judge_conversation(judge, rubric, conversation, known, record)
+        shown = await judge.look(conversation, rubric.questions)
+        ratings = await judge_conversation(judge, rubric, shown, known, record)
         stage.store.set_ratings(conversation.id, judge.name, ratings)
         stage.meter.steps -= longest_path(rubric) - asked

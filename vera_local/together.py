@@ -1,0 +1,24 @@
+"""Tasks that end together. Knows nothing of what they do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+@asynccontextmanager
+async def together() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group that raises what went wrong first as it is, not within an ExceptionGroup.
+
+    However the block is left, none of its tasks is alive behind it. What went wrong in one ends the others at once.
+    """
+    failed: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except BaseExceptionGroup as several:
+        failed = several.exceptions[0]
+    # Raised out here, it keeps the cause that it was given.
+    if failed is not None:
+        raise failed
