@@ -1,9 +1,10 @@
-"""Message and Conversation: the two types everything shares. Knows no persona, no model and no rubric."""
+"""Message, Conversation and its Head: the types everything shares. Knows no persona, no model and no rubric."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Speaker(StrEnum):
@@ -63,3 +64,30 @@ class Conversation:
     def judgeable(self) -> bool:
         """Whether it ended in a way that says something about the chatbot, and holds a chatbot message."""
         return self.ending in JUDGEABLE and any(m.speaker is Speaker.CHATBOT for m in self.messages)
+
+
+class Head(NamedTuple):
+    """A conversation without its texts: its messages, those of the chatbot, and the characters of all together."""
+
+    id: str
+    persona: str
+    repeat: int
+    ending: Ending | None
+    turns: int
+    by_chatbot: int
+    characters: int
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether it ended in a way that says something about the chatbot, and holds a chatbot message."""
+        return self.ending in JUDGEABLE and self.by_chatbot > 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the run, gone on with, says more in it."""
+        return self.ending is None or self.ending in RETRIED
+
+    @property
+    def persona_spoke(self) -> bool:
+        """Whether it holds a message of the persona."""
+        return self.turns > self.by_chatbot

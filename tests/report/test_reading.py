@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vera_local.bundle import DimensionRating, load_bundle
-from vera_local.conversation import Conversation, Ending, Message, Speaker
+from vera_local.conversation import Conversation, Ending, Head, Message, Speaker
 from vera_local.report.reading import Opinion, harmless, listing, reading
 from vera_local.report.verdicts import VerdictRow
 
@@ -27,12 +27,13 @@ DOUBTED = FOUND._replace(
 MISSING = FOUND._replace(
     question=SECOND, answer=None, state="overflow", evidence=None, probability=None, mass=None, detail="no\nroom"
 )
-OPINION = Opinion("m:reason", RATINGS, (FOUND, DOUBTED))
+OPINION = Opinion("m:reason", RATINGS, (FOUND, DOUBTED), doubtful=1)
 
 
 def test_all_conversations_with_their_ratings_the_worst_first() -> None:
-    waiting = Conversation("cat-1", "", 1)
-    lines = listing([TALK, waiting], {"bus-1": [OPINION], "cat-1": [Opinion("m:reason", ())]}, RUBRIC).splitlines()
+    heads = [Head("bus-1", "bus", 1, Ending.TURNS, 2, 1, 60), Head("cat-1", "", 1, None, 0, 0, 0)]
+    opinions = {"bus-1": [OPINION], "cat-1": [Opinion("m:reason", ())]}
+    lines = listing(heads, opinions.__getitem__, RUBRIC).splitlines()
     assert lines[0] == "bus-1 (bus, 2 turns, reached the set turns)"
     assert lines[1].startswith(f"  m:reason: Unrated: {RUBRIC.dimensions[1]}; Unsafe: {RUBRIC.dimensions[0]}; Safe: ")
     assert lines[1].endswith("(1 uncertain)")

@@ -44,7 +44,7 @@ def test_a_table_has_a_row_for_each_dimension_and_no_score_where_unrated() -> No
 def test_upstream_finds_in_a_reasoning_the_question_that_decided_and_no_other() -> None:
     for its in (FOUND, CLEAN):
         rows = list(csv.DictReader(io.StringIO(table(its, SCALE)), delimiter="\t", quoting=csv.QUOTE_NONE))
-        (result,) = csv.DictReader(io.StringIO(results_csv([its], SCALE, "20260101_000000")))
+        (result,) = csv.DictReader(io.StringIO("".join(results_csv([its], SCALE, "20260101_000000"))))
         for row in rows:
             found = UPSTREAM_FINDING.search(row["Reasoning"])
             assert result[f"{row['Dimension']}_yes_question_id"] == (found[1] if found else "")
@@ -52,7 +52,7 @@ def test_upstream_finds_in_a_reasoning_the_question_that_decided_and_no_other() 
 
 
 def test_results_have_one_row_per_evaluation() -> None:
-    assert results_csv([FOUND, CLEAN], SCALE, "20260101_000000") == (
+    assert "".join(results_csv([FOUND, CLEAN], SCALE, "20260101_000000")) == (
         "filename,run_id,judge_model,judge_instance,judge_id,"
         "Sees,Sees_yes_question_id,Sees_yes_reasoning,Asks,Asks_yes_question_id,Asks_yes_reasoning\n"
         'a_Ray_m_run1.txt,20260101_000000,org/judge:7b,1,0,Worst,7,"Yes, for it is",Not Relevant,,\n'
@@ -62,7 +62,7 @@ def test_results_have_one_row_per_evaluation() -> None:
 
 def test_scores_have_upstreams_keys_and_null_where_it_says_zero() -> None:
     rows = [Rating(its.stem, "P", "Low", 1, "j", r.dimension, r.rating) for its in (FOUND, CLEAN) for r in its.ratings]
-    text = scores_json("j", score(ratings_frame(rows), SCALE), [FOUND, CLEAN], Origin("u", "c", "t"))
+    text = scores_json("j", score(ratings_frame(rows), SCALE), [FOUND.ratings, CLEAN.ratings], Origin("u", "c", "t"))
     assert json.loads(text) == {
         "judge_model": "j",
         "persona_model": "u",
@@ -130,7 +130,7 @@ def test_results_from_published_evaluations_are_the_published_results() -> None:
     dimensions = tuple(name.removesuffix("_yes_question_id") for name in header if name.endswith("_yes_question_id"))
     ratings = ("Best Practice", "Suboptimal but Low Potential for Harm", "High Potential for Harm")
     scale = Scale(ratings, "Not Relevant", dimensions, ())
-    made = results_csv([published(file) for file in files], scale, FIXTURE.name.split("__")[1])
+    made = "".join(results_csv(map(published, files), scale, FIXTURE.name.split("__")[1]))
     first, *rows = csv.reader(io.StringIO(made))
     assert first == header
     assert len(rows) == 4

@@ -18,6 +18,7 @@ import pytest
 from tests.chatbot import faulty
 from tests.chatbot.faulty import Asked, Faulty, said, serving
 from tests.chatbot.serving import Served, Sessions, completions, counts_history
+from tests.run.held import held
 from vera_local.chatbot import ChatbotDown
 from vera_local.conversation import Conversation, Ending, Speaker
 from vera_local.engine.seam import Request
@@ -52,7 +53,7 @@ def replies(conversation: Conversation) -> list[str]:
 def must_be_whole(outcome: Outcome) -> None:
     """Every conversation was held to its end and judged."""
     assert {c.ending for c in outcome.conversations} == {Ending.TURNS}
-    assert {len(c.messages) for c in outcome.conversations} == {4}
+    assert {c.turns for c in outcome.conversations} == {4}
     (scores,) = outcome.scores.values()
     assert scores.conversations == len(outcome.conversations) == 4
 
@@ -86,7 +87,7 @@ async def test_a_service_with_sessions(
     sessions, served = service
     outcome = await run(make(chatbot=sessions_table(served.url)), answering(at_random), watcher)
     must_be_whole(outcome)
-    assert all([text.split()[1] for text in replies(c)] == ["1", "2"] for c in outcome.conversations)
+    assert all([text.split()[1] for text in replies(c)] == ["1", "2"] for c in held(outcome))
     assert Counter(Counter(session for session, _ in sessions.heard).values()) == {2: 4}
     assert len(sessions.ended) == 4
     assert sessions.keys == {KEY}
@@ -116,11 +117,11 @@ async def test_a_service_that_restarts_in_the_middle_loses_sessions_and_the_run_
     assert not any(c.judgeable for c in failed)
     judged = {c for (c,) in rows(plan.out, "select distinct conversation from verdicts")}
     assert judged == {c.id for c in first.conversations} - {c.id for c in failed}
+    kept = {c.id: c for c in held(first) if c.ending is Ending.TURNS}
     again = await run(plan, answering(at_random), watcher)
     must_be_whole(again)
-    kept = {c.id: c for c in first.conversations if c.ending is Ending.TURNS}
-    assert all(kept[c.id] == c for c in again.conversations if c.id in kept)
-    assert all([text.split()[1] for text in replies(c)] == ["1", "2"] for c in again.conversations), "begun anew"
+    assert all(kept[c.id] == c for c in held(again) if c.id in kept)
+    assert all([text.split()[1] for text in replies(c)] == ["1", "2"] for c in held(again)), "begun anew"
 
 
 async def test_sessions_that_a_restart_forgets_are_no_sign_of_a_chatbot_that_is_down(
@@ -167,7 +168,7 @@ async def test_a_short_outage_is_bridged(make: MakePlan, answering: Answering, w
     await back[0]
     served.stop()
     must_be_whole(outcome)
-    assert {tuple(replies(c)) for c in outcome.conversations} == {("1", "3")}
+    assert {tuple(replies(c)) for c in held(outcome)} == {("1", "3")}
 
 
 async def test_a_chatbot_that_is_down_stops_the_run_and_everything_is_kept(
@@ -251,7 +252,7 @@ async def test_an_openai_compatible_server(
         served.stop()
     must_be_whole(outcome)
     assert len(asked) == 8 and len({body["seed"] for body in asked}) == 8
-    assert all(text.startswith("I heard: message") for c in outcome.conversations for text in replies(c))
+    assert all(text.startswith("I heard: message") for c in held(outcome) for text in replies(c))
 
 
 def counting() -> Callable[[str, list[dict[str, str]]], str]:
@@ -267,7 +268,7 @@ def counting() -> Callable[[str, list[dict[str, str]]], str]:
 async def test_a_callable(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
     outcome = await run(make(chatbot=f"python:{__name__}:counting"), answering(at_random), watcher)
     must_be_whole(outcome)
-    assert {tuple(replies(c)) for c in outcome.conversations} == {("1 of 1", "2 of 3")}
+    assert {tuple(replies(c)) for c in held(outcome)} == {("1 of 1", "2 of 3")}
 
 
 PROGRAM = """
@@ -283,7 +284,7 @@ async def test_a_program(make: MakePlan, answering: Answering, watcher: Watcher,
     table = {"kind": "command", "command": [sys.executable, str(tmp_path / "bot.py")], "shared": shared}
     outcome = await run(make(chatbot=table | {"concurrency": 2}), answering(at_random), watcher)
     must_be_whole(outcome)
-    heard = [int(text.split()[0]) for c in outcome.conversations for text in replies(c)]
+    heard = [int(text.split()[0]) for c in held(outcome) for text in replies(c)]
     assert sorted(heard) == (list(range(1, 9)) if shared else [1, 1, 1, 1, 2, 2, 2, 2])
 
 
@@ -292,8 +293,8 @@ async def test_recordings(make: MakePlan, answering: Answering, watcher: Watcher
     plan = make(chatbot=f"recorded:{tmp_path / 'first' / 'conversations.jsonl'}", out=tmp_path / "second", seed=5)
     second = await run(plan, answering(at_random), watcher)
     must_be_whole(second)
-    assert [replies(c) for c in second.conversations] == [replies(c) for c in first.conversations]
-    assert [c.messages for c in second.conversations] != [c.messages for c in first.conversations]
+    assert [replies(c) for c in held(second)] == [replies(c) for c in held(first)]
+    assert [c.messages for c in held(second)] != [c.messages for c in held(first)]
 
 
 async def test_a_chatbot_alone_needs_no_engine_of_ours_to_answer_vignettes(
@@ -303,7 +304,7 @@ async def test_a_chatbot_alone_needs_no_engine_of_ours_to_answer_vignettes(
     plan = make(bundle="psychosis", turns=None, personas=3, chatbot=f"python:{__name__}:counting")
     outcome = await run(plan, opener, watcher, judge=False)
     assert opener.engines == []
-    assert [replies(c) for c in outcome.conversations] == [["1 of 1"]] * 3
+    assert [replies(c) for c in held(outcome)] == [["1 of 1"]] * 3
 
 
 async def test_a_chatbot_that_is_not_there_is_told_before_anything_is_written(
@@ -347,7 +348,7 @@ async def test_200_conversations_end_at_30_percent_faults(
     assert len(outcome.conversations) == 200
     endings = Counter(c.ending for c in outcome.conversations)
     assert endings.keys() == {Ending.TURNS, Ending.CHATBOT}, "the faults of this seed exhaust some budgets"
-    texts = [text for c in outcome.conversations for text in replies(c)]
+    texts = [text for c in held(outcome) for text in replies(c)]
     assert set(texts) == {"I hear 1", "I hear 3"}
     assert not rows(plan.out, f"select 1 from messages where text like '%{faulty.ERROR}%'")
     causes = rows(plan.out, "select detail from conversations where ending = 'chatbot'")
@@ -376,7 +377,7 @@ async def test_a_key_is_nowhere_but_in_the_environment(
         table = {"kind": "http", "url": url, "request": request, "reply": "reply"}
         plan = make(chatbot=table | FAST | {"headers": headers, "concurrency": 1})
         outcome = await run(plan, answering(at_random), watcher, judge=False)
-    assert "your key is Bearer [BOT_KEY]" in {text for c in outcome.conversations for text in replies(c)}
+    assert "your key is Bearer [BOT_KEY]" in {text for c in held(outcome) for text in replies(c)}
     assert "[BOT_KEY]" in outcome.reasons["chatbot"]
     for file in plan.out.rglob("*"):
         assert KEY.encode() not in file.read_bytes(), file

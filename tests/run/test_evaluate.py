@@ -20,6 +20,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.run.held import held
 from vera_local.conversation import Ending
 from vera_local.engine.probe import SEED as PROBE
 from vera_local.engine.seam import ContextOverflow, EngineDied, EngineError, Finish, Limits, Reply, Request, Usage
@@ -53,7 +54,7 @@ async def test_a_run_leaves_everything_behind(make: MakePlan, answering: Answeri
     assert len(opener.engines) == 1, "one model in three roles is loaded once"
     assert opener.engines[0].closed
     assert [c.ending for c in outcome.conversations] == [Ending.TURNS] * 4
-    assert all(len(c.messages) == 4 and c.messages[-1].speaker == "chatbot" for c in outcome.conversations)
+    assert all(len(c.messages) == 4 and c.messages[-1].speaker == "chatbot" for c in held(outcome))
     scores = outcome.scores["smollm2-135m-instruct"]
     assert scores.conversations == 4
     assert sum(t.total for t in scores.dimensions.values()) == 4 * 5

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.run.held import held
 from vera_local.conversation import Ending, Speaker
 from vera_local.engine.profile import find_profile
 from vera_local.engine.seam import Request
@@ -86,8 +87,8 @@ async def test_a_chatbot_behind_vllms_server(
         chatbot = table(server, max_tokens=24, stream=stream)
         plan = make(personas=2, out=tmp_path / name, chatbot=chatbot)
         outcome = await run(plan, answering(at_random), watcher, judge=False)
-        assert [(c.ending, len(c.messages)) for c in outcome.conversations] == [(Ending.TURNS, 4)] * 2
-        said.append([m.text for c in outcome.conversations for m in c.messages if m.speaker is Speaker.CHATBOT])
+        assert [(c.ending, c.turns) for c in outcome.conversations] == [(Ending.TURNS, 4)] * 2
+        said.append([m.text for c in held(outcome) for m in c.messages if m.speaker is Speaker.CHATBOT])
     assert all(said[0])
     assert said[0] == said[1], "its requests carry their seeds"
     assert not any(KEY.encode() in file.read_bytes() for file in (tmp_path / "one").rglob("*"))

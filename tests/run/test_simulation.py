@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.run.held import held
 from tests.run.test_evaluate import Answering, MakePlan, at_random, rows
 from vera_local.cli.show import summary
 from vera_local.conversation import Conversation, Ending, Message, Speaker
@@ -53,7 +54,7 @@ async def test_rejected_tries_are_kept_with_their_cost_and_shown_apart(
     assert not rows(plan.out, "select * from messages where speaker = 'persona' and text like 'How can%'")
     figures = simulation(plan.out)["simulators"][MODEL]
     assert figures["rejected_tries"] == len(kept) == figures["rules"]["speaks as a helper or an AI"]
-    assert figures["messages"] == sum(m.speaker is Speaker.PERSONA for c in outcome.conversations for m in c.messages)
+    assert figures["messages"] == sum(m.speaker is Speaker.PERSONA for c in held(outcome) for m in c.messages)
     line = next(line for line in summary(outcome) if line.startswith(f"Simulator {MODEL}"))
     assert f"speaks as a helper or an AI: {len(kept)}" in line
     spoken = rows(plan.out, "select sum(output_tokens) from messages where speaker = 'persona'")[0][0]
@@ -144,7 +145,7 @@ async def test_either_side_may_begin_and_the_chatbot_has_the_last_word(
     plan = make(first="chatbot", turns=4)
     outcome = await run(plan, answering(at_random), watcher, judge=False)
     assert plan.turns == 5
-    for c in outcome.conversations:
+    for c in held(outcome):
         assert [m.speaker for m in c.messages] == [Speaker.CHATBOT, Speaker.PERSONA] * 2 + [Speaker.CHATBOT]
     with pytest.raises(UserError, match="first was"):
         await run(make(turns=5), answering(at_random), watcher, judge=False)
@@ -232,14 +233,14 @@ def test_what_a_store_is_told_of_the_playing_comes_back(tmp_path: Path) -> None:
             store.simulated.add_rejected("a-1", 3, one)
         store.add_message("a-1", 1, Said(Message(Speaker.PERSONA, "x"), Usage(), False, early=True, left_out=4))
         store.simulated.add_check("a-1", "j", check)
-        assert store.simulated.rejected() == [("a-1", 3, replace(first, text="again")), ("a-1", 3, second)]
-        assert store.simulated.checks() == [("a-1", "j", check)]
-        (side,) = store.simulated.sides()
-        assert side[1:] == (Speaker.PERSONA, 1, 1, 4)
+        assert store.simulated.rejected("a-1") == [(3, replace(first, text="again")), (3, second)]
+        assert store.simulated.checks("a-1") == [("j", check)]
+        assert [set(store.simulated.checked(judge)) for judge in "jk"] == [{"a-1"}, set()]
+        assert store.simulated.sides("a-1") == [(Speaker.PERSONA, 1, 1, 4)]
         assert store.usage()["simulator"] == Usage(18, 8, 3)
         assert store.usage()["judge"] == Usage(5, 1, 1)
         store.begin_anew(["a-1"])
-        assert store.simulated.rejected() == []
+        assert store.simulated.rejected("a-1") == []
 
 
 async def test_scoring_again_writes_the_same_file(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
@@ -266,9 +267,9 @@ async def test_a_bundle_of_another_language_and_script_is_run_whole(
 
     opener = answering(answer)
     outcome = await run(plan, opener, watcher)
-    (held,) = outcome.conversations
-    assert held.ending is Ending.PERSONA
-    assert [m.text for m in held.messages] == ["我睡不着", "你好吗?", "我睡不着"]
+    (conversation,) = held(outcome)
+    assert conversation.ending is Ending.PERSONA
+    assert [m.text for m in conversation.messages] == ["我睡不着", "你好吗?", "我睡不着"]
     speaking = [r for r in opener.requests if "你扮演" in r.messages[0].content]
     assert len(speaking) == 2
     assert all("中文" in r.messages[-1].content for r in speaking)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.run.held import held
 from vera_local.engine.offline import SWITCHES
 from vera_local.engine.placement import ANYWHERE
 from vera_local.engine.profile import find_profile
@@ -40,7 +41,7 @@ async def test_a_whole_evaluation_ends_with_ratings(tiny_plan: MakePlan, watcher
     plan = tiny_plan()
     outcome = await run(plan, opener(plan.out / "engine.log"), watcher)
     assert len(outcome.conversations) == 2
-    assert all(len(c.messages) == 4 and all(m.text.strip() for m in c.messages) for c in outcome.conversations)
+    assert all(len(c.messages) == 4 and all(m.text.strip() for m in c.messages) for c in held(outcome))
     (scores,) = outcome.scores.values()
     assert scores.conversations == 2
     assert sum(total.total for total in scores.dimensions.values()) == 2 * len(plan.bundle.rubric.dimensions)
@@ -56,7 +57,7 @@ async def test_the_same_seed_gives_the_same_conversations(
     told = []
     for plan in plans:
         outcome = await run(plan, opener(plan.out / "engine.log"), watcher, judge=False)
-        told.append([m.text for c in outcome.conversations for m in c.messages])
+        told.append([m.text for c in held(outcome) for m in c.messages])
     assert told[0] == told[1] != told[2]
 
 

@@ -12,8 +12,9 @@ from vera_local.cli.options import By, Json, Markdown, Run
 from vera_local.cli.show import progress_console, show_outcome, warn
 from vera_local.report import by_value, failure_modes, intervals_by_group, scores_markdown, write_file
 from vera_local.run import Outcome, score_run
-from vera_local.run.evaluate import bundle_of_run, warned
+from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.grouping import groupings
+from vera_local.run.publishing import warned
 from vera_local.score import Profile, Scores
 
 app = typer.Typer()

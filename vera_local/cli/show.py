@@ -18,7 +18,7 @@ from vera_local.report import by_group, by_value, interval_table, matrix, summar
 from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
 from vera_local.report.reading import harmless
 from vera_local.report.record import DEMONSTRATION, LIMITS
-from vera_local.report.simulation import SIMULATOR, by_simulator, simulation_lines
+from vera_local.report.simulation import SIMULATOR, simulation_lines
 from vera_local.run import Outcome, Plan, Player
 from vera_local.run.cards import facts as card_facts
 from vera_local.run.juries import facts
@@ -170,7 +170,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "folder": str(outcome.folder),
         "endings": Counter(c.ending.value if c.ending else "unfinished" for c in outcome.conversations),
         "chatbot_messages": {"all": said, "cut": cut, "empty": empty},
-        "simulators": by_simulator(outcome.played),
+        "simulators": outcome.simulators,
         "missing_verdicts": outcome.missing_verdicts,
         "reasons": outcome.reasons,
         "demonstration": outcome.demonstration,
@@ -221,7 +221,7 @@ def summary(outcome: Outcome) -> list[str]:
         *_self_tests(outcome),
         *_together(outcome),
         *([f"Unfinished: {open_ones} conversations; the command that made the run goes on."] if open_ones else []),
-        *simulation_lines(outcome.played),
+        *simulation_lines(outcome.simulators),
         f"Chatbot messages: {said}, cut at their token limit: {cut}, empty: {empty}",
         *([f"Without an answer: {', '.join(missing)}."] if missing else []),
         *(f"Why ({place}): {reason}" for place, reason in outcome.reasons.items()),

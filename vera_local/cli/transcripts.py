@@ -59,7 +59,7 @@ def export(folder: Run, target: Folder, to: To, as_json: Json = False) -> None:
 
 
 def _facts(outcome: Outcome, notes: tuple[str, ...]) -> dict[str, object]:
-    lengths = [len(c.messages) for c in outcome.conversations]
+    lengths = [head.turns for head in outcome.conversations]
     return {
         "conversations": len(lengths),
         "messages": sum(lengths),
@@ -70,7 +70,7 @@ def _facts(outcome: Outcome, notes: tuple[str, ...]) -> dict[str, object]:
 
 
 def _sentences(outcome: Outcome, judge: Sequence[str] | None) -> list[str]:
-    lengths, unknown = [len(c.messages) for c in outcome.conversations], unknown_personas(outcome)
+    lengths, unknown = [head.turns for head in outcome.conversations], unknown_personas(outcome)
     span = " to ".join(str(n) for n in dict.fromkeys((min(lengths), max(lengths))))
     unfit = sum(not c.judgeable for c in outcome.conversations)
     names = ", ".join(sorted(name or "(no name)" for name in unknown))

@@ -1,17 +1,17 @@
-"""Results and transcripts as files. Knows no scoring and no run: it writes what it is given."""
+"""Results and transcripts as files. Knows no scoring and no run: it writes what it is given, and holds none of it."""
 
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
@@ -68,17 +68,41 @@ def write_table(folder: Path, name: str, frame: pl.DataFrame) -> None:
 def write_frame(frame: pl.DataFrame, table: Path | None, parquet: Path | None) -> None:
     """Write a frame to a CSV and a parquet file, as far as they are wanted; raises UserError as `write_file`."""
     if parquet is not None:
-        data = io.BytesIO()
-        frame.write_parquet(data)
-        write_file(parquet, data.getvalue())
+        with replacing(parquet) as file:
+            frame.write_parquet(file)
     if table is not None:
-        write_file(table, frame.write_csv().encode())
+        with replacing(table) as file:
+            frame.write_csv(file)
+
+
+def write_long_table(folder: Path, name: str, parts: Iterable[pl.DataFrame]) -> None:
+    """Write frames of one schema, of which there is at least one, one below the other as name.csv and name.parquet.
+
+    One frame at a time is held; raises UserError as `write_file`.
+    """
+    with (
+        replacing(folder / f"{name}.parquet") as parquet,
+        replacing(folder / f"{name}.csv") as table,
+        tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.parts.") as beside,
+    ):
+        written: list[Path] = []
+        for frame in parts:
+            table.write(frame.write_csv(include_header=not written).encode())
+            written.append(Path(beside) / f"{len(written):06}.parquet")
+            frame.write_parquet(written[-1])
+        _join(written, parquet)
+
+
+def _join(parts: list[Path], parquet: IO[bytes]) -> None:
+    if len(parts) == 1:
+        parquet.write(parts[0].read_bytes())
+    else:
+        pl.scan_parquet(parts).sink_parquet(parquet, maintain_order=True)
 
 
 def write_transcripts(folder: Path, conversations: Iterable[Conversation]) -> None:
     """Write conversations.jsonl, one object per conversation and line; raises UserError where that is not possible."""
-    lines = [_line(_transcript(conversation)) for conversation in conversations]
-    write_file(folder / "conversations.jsonl", "".join(lines).encode())
+    write_parts(folder / "conversations.jsonl", (_line(_transcript(c)).encode() for c in conversations))
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -86,8 +110,21 @@ def write_file(path: Path, data: bytes) -> None:
 
     Raises UserError where the folder is missing or not writable, or the disk is full; `path` is then unchanged.
     """
+    write_parts(path, (data,))
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """`write_file` of the parts, one behind the other, holding one at a time."""
+    with replacing(path) as file:
+        file.writelines(parts)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """What is written to the file that this gives is at `path` once the block has ended; raises as `write_file`."""
     try:
-        _replace(path, data)
+        with _replaced(path) as file:
+            yield file
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise UserError(f"No space is left to write {path}: free some and run the same command again.") from error
@@ -95,12 +132,13 @@ def write_file(path: Path, data: bytes) -> None:
         raise UserError(f"Cannot write {path} ({reason}): name an existing folder that you may write to.") from error
 
 
-def _replace(path: Path, data: bytes) -> None:
+@contextmanager
+def _replaced(path: Path) -> Iterator[IO[bytes]]:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 0600
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vera_local.bundle import DimensionRating, Rubric
-from vera_local.conversation import Conversation, Speaker
+from vera_local.conversation import Conversation, Ending, Head, Speaker
 from vera_local.report.terminal import ENDINGS
 from vera_local.report.verdicts import VerdictRow
 
@@ -23,13 +23,15 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 class Opinion:
     """What one judge says of one conversation; `rows` is its path, `members` the judges behind a joined one.
 
-    `ratings` is empty where it has not come to the end of its walk.
+    `ratings` is empty where it has not come to the end of its walk. `doubtful`: how many answers of the path a person
+    should look at.
     """
 
     judge: str
     ratings: tuple[DimensionRating, ...]
     rows: tuple[VerdictRow, ...] = ()
     members: tuple[str, ...] = ()
+    doubtful: int = 0
 
 
 def harmless(text: str) -> str:
@@ -37,18 +39,20 @@ def harmless(text: str) -> str:
     return _UNSAFE.sub(lambda found: _written_out(ord(found.group())), text)
 
 
-def listing(conversations: Sequence[Conversation], opinions: Mapping[str, Sequence[Opinion]], rubric: Rubric) -> str:
-    """Every conversation with what its judges say of it; `opinions` by conversation id."""
+def listing(heads: Iterable[Head], opinions: Callable[[str], Iterable[Opinion]], rubric: Rubric) -> str:
+    """Every conversation with what its judges say of it; `opinions` gives these by its id."""
     lines: list[str] = []
-    for conversation in conversations:
-        lines.append(_head(conversation))
-        lines += [f"  {o.judge}: {_ratings(o, rubric)}{_doubts(o)}" for o in opinions.get(conversation.id, ())]
+    for head in heads:
+        lines.append(_head(head.id, head.persona, head.turns, head.ending))
+        lines += [f"  {o.judge}: {_ratings(o, rubric)}{_doubts(o)}" for o in opinions(head.id)]
     return harmless("\n".join(lines))
 
 
 def reading(conversation: Conversation, opinions: Sequence[Opinion], rubric: Rubric) -> str:
     """One conversation with numbered turns, then the path of each judge."""
-    parts = [_head(conversation), *_turns(conversation), *(_opinion(opinion, rubric) for opinion in opinions)]
+    c = conversation
+    head = _head(c.id, c.persona, len(c.messages), c.ending)
+    parts = [head, *_turns(c), *(_opinion(opinion, rubric) for opinion in opinions)]
     return harmless("\n\n".join(parts))
 
 
@@ -56,10 +60,8 @@ def _written_out(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def _head(conversation: Conversation) -> str:
-    turns, ending = len(conversation.messages), ENDINGS[conversation.ending]
-    persona = f"{conversation.persona}, " if conversation.persona else ""
-    return f"{conversation.id} ({persona}{turns} turns, {ending})"
+def _head(id: str, persona: str, turns: int, ending: Ending | None) -> str:
+    return f"{id} ({f'{persona}, ' if persona else ''}{turns} turns, {ENDINGS[ending]})"
 
 
 def _turns(conversation: Conversation) -> Iterator[str]:
@@ -84,8 +86,7 @@ def _ratings(opinion: Opinion, rubric: Rubric) -> str:
 
 
 def _doubts(opinion: Opinion) -> str:
-    doubtful = sum(bool(row.doubt) for row in opinion.rows)
-    return f" ({doubtful} uncertain)" if doubtful else ""
+    return f" ({opinion.doubtful} uncertain)" if opinion.doubtful else ""
 
 
 def _opinion(opinion: Opinion, rubric: Rubric) -> str:

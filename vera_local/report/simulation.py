@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vera_local.conversation import Ending
-from vera_local.report.files import write_file
+from vera_local.report.files import write_parts
 
 SIMULATION_SCHEMA = 1
 """Version of the layout of simulation.json."""
@@ -59,29 +59,45 @@ class Played:
     checks: dict[str, Mark]
 
 
-def write_simulation(folder: Path, played: Sequence[Played]) -> None:
-    """Write simulation.json, where anything was played; raises UserError as `write_file`."""
-    if not played:
-        return
-    content = {
-        "schema": SIMULATION_SCHEMA,
-        "simulators": by_simulator(played),
-        "conversations": [_conversation(p) for p in played],
-    }
-    write_file(folder / NAME, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode(errors="replace"))
+Figures = dict[str, dict[str, Any]]
+"""Simulator -> its figures over all its conversations."""
 
 
-def by_simulator(played: Iterable[Played]) -> dict[str, dict[str, Any]]:
-    """Simulator -> its figures over all its conversations."""
-    pools: dict[str, list[Played]] = {}
+def write_simulation(folder: Path, figures: Figures, played: Iterable[Played]) -> None:
+    """Write simulation.json, where anything was played, holding one conversation at a time.
+
+    `figures` are those of `played`, which stand before it in the file. Raises UserError as `write_file`.
+    """
+    if figures:
+        write_parts(folder / NAME, (part.encode(errors="replace") for part in _content(figures, played)))
+
+
+def _content(figures: Figures, played: Iterable[Played]) -> Iterator[str]:
+    yield _json({"schema": SIMULATION_SCHEMA, "simulators": figures}).removesuffix("\n}")
+    yield ',\n  "conversations": ['
+    comma = ""
     for one in played:
-        pools.setdefault(one.simulator, []).append(one)
-    return {simulator: _figures(pool) for simulator, pool in pools.items()}
+        text = _json(_conversation(one)).replace("\n", "\n    ")
+        yield f"{comma}\n    {text}"
+        comma = ","
+    yield "\n  ]\n}\n"
 
 
-def simulation_lines(played: Iterable[Played]) -> list[str]:
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def by_simulator(played: Iterable[Played]) -> Figures:
+    """The figures of each simulator, in the order of their first conversations; each conversation is taken once."""
+    pools: dict[str, _Pool] = {}
+    for one in played:
+        pools.setdefault(one.simulator, _Pool()).add(one)
+    return {simulator: pool.figures() for simulator, pool in pools.items()}
+
+
+def simulation_lines(figures: Figures) -> list[str]:
     """For each simulator how often it had to be asked again and failed, what did not fit, and the judges' marks."""
-    return [line for name, figures in by_simulator(played).items() for line in _lines(name, figures)]
+    return [line for name, its in figures.items() for line in _lines(name, its)]
 
 
 def _conversation(played: Played) -> dict[str, Any]:
@@ -91,40 +107,74 @@ def _conversation(played: Played) -> dict[str, Any]:
     }
 
 
-def _figures(pool: Sequence[Played]) -> dict[str, Any]:
-    rules = Counter(rule for one in pool for tried in one.rejected for rule in tried.rules)
-    return {
-        "conversations": len(pool),
-        "endings": dict(Counter(one.ending.value if one.ending else "unfinished" for one in pool)),
-        "messages": sum(one.messages for one in pool),
-        "messages_asked_again": sum(len({tried.turn for tried in one.rejected}) for one in pool),
-        "rejected_tries": sum(len(one.rejected) for one in pool),
-        "rules": dict(rules.most_common()),
-        "failed_conversations": sum(one.ending is Ending.SIMULATOR for one in pool),
-        "early_ends": sum(one.early_ends for one in pool),
-        "conversations_beyond_simulators_context": sum(one.kept_from_simulator > 0 for one in pool),
-        "conversations_beyond_chatbots_context": sum(one.kept_from_chatbot > 0 for one in pool),
-        "checks": _checks(pool),
-    }
+class _Pool:
+    """What is counted over the conversations of one simulator, in the order in which the file names it."""
 
+    def __init__(self) -> None:
+        self._counts = Counter[str]()
+        self._endings = Counter[str]()
+        self._rules = Counter[str]()
+        self._marks: dict[str, _Marks] = {}
 
-def _checks(pool: Sequence[Played]) -> dict[str, dict[str, Any]]:
-    judges = dict.fromkeys(judge for one in pool for judge in one.checks)
-    marks = {judge: [one.checks[judge] for one in pool if judge in one.checks] for judge in judges}
-    return {
-        judge: {
-            "conversations": len(its),
-            "realism": _mean([mark.realism for mark in its]),
-            "role_keeping": _mean([mark.role_keeping for mark in its]),
-            "without_a_mark": sum(None in (mark.realism, mark.role_keeping) for mark in its),
+    def add(self, one: Played) -> None:
+        self._endings[one.ending.value if one.ending else "unfinished"] += 1
+        self._rules.update(rule for tried in one.rejected for rule in tried.rules)
+        self._counts.update(
+            conversations=1,
+            messages=one.messages,
+            messages_asked_again=len({tried.turn for tried in one.rejected}),
+            rejected_tries=len(one.rejected),
+            failed_conversations=one.ending is Ending.SIMULATOR,
+            early_ends=one.early_ends,
+            conversations_beyond_simulators_context=one.kept_from_simulator > 0,
+            conversations_beyond_chatbots_context=one.kept_from_chatbot > 0,
+        )
+        for judge, mark in one.checks.items():
+            self._marks.setdefault(judge, _Marks()).add(mark)
+
+    def figures(self) -> dict[str, Any]:
+        n = self._counts
+        return {
+            "conversations": n["conversations"],
+            "endings": dict(self._endings),
+            "messages": n["messages"],
+            "messages_asked_again": n["messages_asked_again"],
+            "rejected_tries": n["rejected_tries"],
+            "rules": dict(self._rules.most_common()),
+            "failed_conversations": n["failed_conversations"],
+            "early_ends": n["early_ends"],
+            "conversations_beyond_simulators_context": n["conversations_beyond_simulators_context"],
+            "conversations_beyond_chatbots_context": n["conversations_beyond_chatbots_context"],
+            "checks": {judge: its.figures() for judge, its in self._marks.items()},
         }
-        for judge, its in marks.items()
-    }
 
 
-def _mean(marks: Iterable[int | None]) -> float | None:
-    given = [mark for mark in marks if mark is not None]
-    return sum(given) / len(given) if given else None
+class _Marks:
+    """The marks of one judge for the personas of one simulator."""
+
+    def __init__(self) -> None:
+        self._conversations = self._without = 0
+        self._realism = Counter[int]()
+        self._role_keeping = Counter[int]()
+
+    def add(self, mark: Mark) -> None:
+        self._conversations += 1
+        self._without += None in (mark.realism, mark.role_keeping)
+        for counted, given in ((self._realism, mark.realism), (self._role_keeping, mark.role_keeping)):
+            if given is not None:
+                counted[given] += 1
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            "conversations": self._conversations,
+            "realism": _mean(self._realism),
+            "role_keeping": _mean(self._role_keeping),
+            "without_a_mark": self._without,
+        }
+
+
+def _mean(marks: Counter[int]) -> float | None:
+    return sum(mark * n for mark, n in marks.items()) / marks.total() if marks else None
 
 
 def _lines(name: str, figures: dict[str, Any]) -> list[str]:

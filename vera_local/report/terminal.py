@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from vera_local.conversation import Conversation, Ending
+from vera_local.conversation import Conversation, Ending, Head
 from vera_local.report.layout import plain_table, stacked
 from vera_local.score import Profile, Scale, Scores, Tally
 
@@ -54,7 +54,7 @@ def by_value(groups: Mapping[str, Profile], scale: Scale) -> RenderableType:
     return table
 
 
-def summary_lines(conversations: Sequence[Conversation], scores: Mapping[str, Scores]) -> list[str]:
+def summary_lines(conversations: Sequence[Conversation | Head], scores: Mapping[str, Scores]) -> list[str]:
     """How the conversations ended, then one line for each judge (the keys of `scores`)."""
     endings = Counter(conversation.ending for conversation in conversations)
     told = "".join(f", {words}: {endings[ending]}" for ending, words in ENDINGS.items() if endings[ending])

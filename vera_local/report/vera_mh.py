@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vera_local.bundle import DimensionRating
@@ -68,16 +68,20 @@ def _without_marks(reason: str) -> str:
     return re.sub(r"\bQ(?=\d+:)", "question ", reason)
 
 
-def results_csv(evaluations: Sequence[Evaluation], scale: Scale, run_id: str) -> str:
-    """One row per evaluation; of each dimension its rating and, where something was found, the first finding."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+def results_csv(evaluations: Iterable[Evaluation], scale: Scale, run_id: str) -> Iterator[str]:
+    """The lines: one row per evaluation; of each dimension its rating and, where something was found, the first
+    finding."""
     columns = [f"{d}{part}" for d in scale.dimensions for part in ("", "_yes_question_id", "_yes_reasoning")]
-    writer.writerow(["filename", "run_id", "judge_model", "judge_instance", "judge_id", *columns])
+    yield _row(["filename", "run_id", "judge_model", "judge_instance", "judge_id", *columns])
     for evaluation in evaluations:
         found = {r.dimension: _found(r, scale, evaluation.reasons) for r in evaluation.ratings}
         cells = [cell for dimension in scale.dimensions for cell in found[dimension]]
-        writer.writerow([f"{evaluation.stem}.txt", run_id, evaluation.judge, 1, 0, *cells])
+        yield _row([f"{evaluation.stem}.txt", run_id, evaluation.judge, 1, 0, *cells])
+
+
+def _row(cells: Sequence[object]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()
 
 
@@ -92,27 +96,30 @@ def _flat(text: str) -> str:
     return re.sub(r"[\t\r\n]", " ", text)
 
 
-def scores_json(judge: str, scores: Scores, evaluations: Sequence[Evaluation], origin: Origin) -> str:
+Walks = Collection[tuple[DimensionRating, ...]]
+"""A judge's ratings, conversation by conversation."""
+
+
+def scores_json(judge: str, scores: Scores, rated: Walks, origin: Origin) -> str:
     """The scores of one judge. Where VERA-MH has 0.0 for a dimension without data, this has null."""
     content = {
         "judge_model": judge,
         "persona_model": origin.persona_model,
         "agent_model": origin.chatbot_model,
-        "summary": _summary(scores, evaluations),
+        "summary": _summary(scores, rated),
         "aggregates": _aggregates(scores),
         "dimensions": {name: _dimension(tally, scores.scale) for name, tally in scores.dimensions.items()},
     }
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _summary(scores: Scores, evaluations: Sequence[Evaluation]) -> dict[str, object]:
+def _summary(scores: Scores, rated: Walks) -> dict[str, object]:
     scale = scores.scale
-    rated = [{r.rating for r in evaluation.ratings} for evaluation in evaluations]
-    relevant = [ratings for ratings in rated if ratings & set(scale.ratings)]
-    best = sum(ratings <= {scale.ratings[0], scale.not_relevant} for ratings in relevant)
-    worst = sum(scale.ratings[-1] in ratings for ratings in relevant)
+    relevant = [words for walk in rated if (words := {r.rating for r in walk}) & set(scale.ratings)]
+    best = sum(words <= {scale.ratings[0], scale.not_relevant} for words in relevant)
+    worst = sum(scale.ratings[-1] in words for words in relevant)
     return {
-        "total_conversations": len(evaluations),
+        "total_conversations": len(rated),
         "total_dimension_evaluations": scores.overall.relevant,
         "total_relevant_conversations": len(relevant),
         "pct_conversations_all_best_practice_or_not_relevant": percentage(best, len(relevant)),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import polars as pl
 
-from vera_local.report.files import write_table
+from vera_local.report.files import write_long_table
+from vera_local.score.framing import framed_parts
 
 SCHEMA: Final = pl.Schema(
     {
@@ -57,19 +57,12 @@ class VerdictRow(NamedTuple):
     detail: str
 
 
-def verdicts_frame(rows: Iterable[VerdictRow]) -> pl.DataFrame:
-    """A frame of SCHEMA with one row per verdict, in the order given; evidence as "3 7", null where not asked."""
-    return pl.DataFrame([_cells(row) for row in rows], schema=SCHEMA, orient="row")
-
-
 def write_verdicts(folder: Path, rows: Iterable[VerdictRow]) -> None:
-    """Write verdicts.parquet and verdicts.csv; raises UserError where a file cannot be written."""
-    write_table(folder, "verdicts", verdicts_frame(rows))
+    """Write verdicts.parquet and verdicts.csv, one row per verdict in the order given, holding some at a time.
 
-
-def uncertain(rows: Iterable[VerdictRow]) -> dict[str, int]:
-    """Judge -> how many of its answers a person should look at, for the judges that have any."""
-    return dict(Counter(row.judge for row in rows if row.doubt))
+    Evidence is "3 7", null where it was not asked. Raises UserError where a file cannot be written.
+    """
+    write_long_table(folder, "verdicts", framed_parts(map(_cells, rows), SCHEMA))
 
 
 def _cells(row: VerdictRow) -> tuple[object, ...]:

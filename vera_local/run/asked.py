@@ -9,22 +9,38 @@ import polars as pl
 from vera_local.bundle import DimensionRating, Rubric
 from vera_local.report.verdicts import VerdictRow
 from vera_local.run.juries import Rated
-from vera_local.score import Put, questions_frame
+from vera_local.score import QUESTIONS, Put
+from vera_local.score.framing import Gathered
 
 
-def asked_frame(rows: Iterable[VerdictRow], rated: Rated, rubric: Rubric, personas: Mapping[str, str]) -> pl.DataFrame:
-    """A frame of QUESTIONS of these verdicts and of what they decided; `personas`: conversation -> its persona."""
-    return questions_frame(
-        Put(row.conversation, personas[row.conversation], row.judge, row.question, row.answer, *outcome)
-        for row in rows
-        for outcome in _outcomes(rubric, row.question, rated.get(row.judge, {}).get(row.conversation, ()))
-    )
+class Asked:
+    """Takes verdicts, one by one, and makes a frame of QUESTIONS of them and of what they decided.
 
+    `personas`: conversation -> its persona.
+    """
 
-def _outcomes(
-    rubric: Rubric, question: str, ratings: Iterable[DimensionRating]
-) -> list[tuple[str | None, str | None, str | None]]:
-    """Dimension, rating and severity of each decision of a question; one empty row where there is none."""
-    severities = {rating: severity for severity, rating in rubric.severities.items()}
-    made = [(r.dimension, r.rating, severities.get(r.rating or "")) for r in ratings if question in r.decided_by]
-    return [*made] or [(None, None, None)]
+    def __init__(self, rated: Rated, rubric: Rubric, personas: Mapping[str, str]) -> None:
+        self._rated = rated
+        self._severities = {rating: severity for severity, rating in rubric.severities.items()}
+        self._personas = personas
+        self._rows = Gathered(QUESTIONS)
+
+    def add(self, row: VerdictRow) -> None:
+        """Put the question of a verdict below the others."""
+        ratings = self._rated.get(row.judge, {}).get(row.conversation, ())
+        for outcome in self._outcomes(row.question, ratings):
+            persona = self._personas[row.conversation]
+            self._rows.add(Put(row.conversation, persona, row.judge, row.question, row.answer, *outcome))
+
+    def frame(self) -> pl.DataFrame:
+        """All that were added, in their order."""
+        return self._rows.frame()
+
+    def _outcomes(
+        self, question: str, ratings: Iterable[DimensionRating]
+    ) -> list[tuple[str | None, str | None, str | None]]:
+        """Dimension, rating and severity of each decision of a question; one empty row where there is none."""
+        made = [
+            (r.dimension, r.rating, self._severities.get(r.rating or "")) for r in ratings if question in r.decided_by
+        ]
+        return [*made] or [(None, None, None)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from vera_local.bundle import Persona
-from vera_local.conversation import RETRIED, Conversation, Speaker
+from vera_local.conversation import Head
 from vera_local.engine.admission import Admission
 from vera_local.engine.seam import Engine
 from vera_local.judge import check_persona
-from vera_local.judge.exhibit import exhibit
+from vera_local.judge.exhibit import Exhibit, exhibit
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.stage import Stage
@@ -26,27 +26,26 @@ async def check_stage(plan: Plan, store: Store, engine: Engine, watcher: Watcher
     with watcher.stage(meter) as changed:
         stage = Stage(store, Admission.to(engine.limits), meter, changed)
         async with asyncio.TaskGroup() as group:
-            for c in waiting:
-                group.create_task(_check(stage, plan, engine, personas[c.persona], c))
+            for head in waiting:
+                group.create_task(_check(stage, plan, engine, personas[head.persona], head))
 
 
-def unchecked(plan: Plan, store: Store) -> list[Conversation]:
+def unchecked(plan: Plan, store: Store) -> list[Head]:
     """The conversations that ended, in which a persona spoke, and which the first judge has not rated so."""
     name, known = plan.judges[0].name, {p.name for p in plan.personas}
-    checked = {conversation for conversation, judge, _ in store.simulated.checks() if judge == name}
-    return [c for c in store.conversations() if c.id not in checked and c.persona in known and _spoke(c)]
+    checked = store.simulated.checked(name)
+    waiting = [head for head in store.heads() if head.id not in checked and head.persona in known]
+    return [head for head in waiting if head.persona_spoke and not head.unfinished]
 
 
-def _spoke(conversation: Conversation) -> bool:
-    ended = conversation.ending is not None and conversation.ending not in RETRIED
-    return ended and any(m.speaker is Speaker.PERSONA for m in conversation.messages)
+async def _check(stage: Stage, plan: Plan, engine: Engine, persona: Persona, head: Head) -> None:
+    def shown() -> Exhibit:
+        # Made anew where it is used: no text is held by those that wait.
+        return exhibit(stage.store.conversation(head.id), plan.config.seed, engine.markers)
 
-
-async def _check(stage: Stage, plan: Plan, engine: Engine, persona: Persona, conversation: Conversation) -> None:
-    shown = exhibit(conversation, plan.config.seed, engine.markers)
-    async with stage.job(await _tokens(engine, shown.text, persona)):
-        check = await check_persona(engine, persona, shown, plan.config.seed)
-        stage.store.simulated.add_check(conversation.id, plan.judges[0].name, check)
+    async with stage.job(await _tokens(engine, shown().text, persona)):
+        check = await check_persona(engine, persona, shown(), plan.config.seed)
+        stage.store.simulated.add_check(head.id, plan.judges[0].name, check)
         stage.step(check.usage)
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from filecmp import cmp
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vera_local.bundle import Bundle
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
-from vera_local.report.files import write_file, write_transcripts
+from vera_local.report.files import write_file, write_parts, write_transcripts
 from vera_local.report.vera_mh import Evaluation, Origin, results_csv, scores_json, table, table_name
-from vera_local.run.evaluate import Outcome, must_hold_run, publish
+from vera_local.run.evaluate import must_hold_run
 from vera_local.run.folder import locked
 from vera_local.run.identities import simulators_of
 from vera_local.run.juries import Bench
 from vera_local.run.manifest import check_bundle
+from vera_local.run.publishing import Outcome, publish
 from vera_local.run.store import Store
 from vera_local.score import Scores
 from vera_local.transcripts import Named, file_stems, read_name, why_not_text, write_text
@@ -54,7 +57,7 @@ def export_run(folder: Path, bundle: Bundle, layout: Layout, out: Path) -> Expor
         outcome = publish(folder, bundle, store)
         _make(out)
         _must_be_ours(out, folder)
-        write_transcripts(out, outcome.conversations)
+        write_transcripts(out, store.conversations())
         if layout is Layout.JSONL:
             return Exported(len(outcome.conversations), (), {})
         return _write_vera_mh(out, outcome, store, _origin(begun))
@@ -62,10 +65,13 @@ def export_run(folder: Path, bundle: Bundle, layout: Layout, out: Path) -> Expor
 
 def _write_vera_mh(out: Path, outcome: Outcome, store: Store, origin: Origin) -> Exported:
     stems = file_stems(outcome.conversations, origin.persona_model)
-    _write_texts(out, outcome.conversations, stems)
-    _write_evaluations(out, outcome, _evaluations(store, outcome.bench, stems), origin)
-    reasons = {c.id: _why_not(c, stems[c.id]) for c in outcome.conversations}
-    not_carried = {id: reason for id, reason in reasons.items() if reason is not None}
+    not_carried = _write_texts(out, store, stems)
+    folders = _folders(outcome, origin)
+    for judge, scores in outcome.scores.items():
+        folder = out / EVALUATIONS / folders[judge]
+        _write_evaluation(folder, partial(_evaluations, store, outcome.bench, stems, judge), scores, origin)
+        rated = outcome.bench.ratings[judge].values()
+        write_file(folder / "scores" / "scores.json", scores_json(judge, scores, rated, origin).encode())
     return Exported(len(outcome.conversations), tuple(outcome.scores), not_carried)
 
 
@@ -79,7 +85,7 @@ def _make(folder: Path) -> None:
 def _must_be_ours(folder: Path, run: Path) -> None:
     """UserError where the folder holds anything but these very conversations, lest two runs be mixed in it."""
     held = folder / TRANSCRIPTS
-    same = held.is_file() and held.read_bytes() == (run / TRANSCRIPTS).read_bytes()
+    same = held.is_file() and cmp(held, run / TRANSCRIPTS, shallow=False)
     if any(folder.iterdir()) and (not same or folder.samefile(run)):
         raise UserError(f"{folder} holds other files than an export of this run; name a new or empty folder")
 
@@ -92,10 +98,15 @@ def _origin(manifest: Mapping[str, Any]) -> Origin:
     return Origin(simulator, chatbot, created)
 
 
-def _write_texts(out: Path, conversations: Sequence[Conversation], stems: Mapping[str, str]) -> None:
+def _write_texts(out: Path, store: Store, stems: Mapping[str, str]) -> dict[str, str]:
+    """Write each conversation; of those that their files do not give back, why not."""
     _make(out / CONVERSATIONS)
-    for c in conversations:
+    not_carried: dict[str, str] = {}
+    for c in store.conversations():
         write_file(out / CONVERSATIONS / f"{stems[c.id]}.txt", write_text(c.messages).encode())
+        if reason := _why_not(c, stems[c.id]):
+            not_carried[c.id] = reason
+    return not_carried
 
 
 def _why_not(conversation: Conversation, stem: str) -> str | None:
@@ -104,27 +115,19 @@ def _why_not(conversation: Conversation, stem: str) -> str | None:
     return why_not_text(conversation.messages)
 
 
-def _write_evaluations(out: Path, outcome: Outcome, evaluations: list[Evaluation], origin: Origin) -> None:
-    folders = _folders(outcome, origin)
-    for judge, scores in outcome.scores.items():
-        its = [evaluation for evaluation in evaluations if evaluation.judge == judge]
-        _write_evaluation(out / EVALUATIONS / folders[judge], judge, scores, its, origin)
-
-
-def _write_evaluation(folder: Path, judge: str, scores: Scores, evaluations: list[Evaluation], origin: Origin) -> None:
+def _write_evaluation(folder: Path, its: Callable[[], Iterator[Evaluation]], scores: Scores, origin: Origin) -> None:
+    """What one judge found. `its` evaluations are gone through once for their tables and once for their results, so
+    that their reasons are never held together."""
     _make(folder / "scores")
-    for evaluation in evaluations:
+    for evaluation in its():
         write_file(folder / table_name(evaluation), table(evaluation, scores.scale).encode())
-    write_file(folder / "results.csv", results_csv(evaluations, scores.scale, origin.run_id).encode())
-    write_file(folder / "scores" / "scores.json", scores_json(judge, scores, evaluations, origin).encode())
+    lines = results_csv(its(), scores.scale, origin.run_id)
+    write_parts(folder / "results.csv", (line.encode() for line in lines))
 
 
-def _evaluations(store: Store, judges: Bench, stems: Mapping[str, str]) -> list[Evaluation]:
-    return [
-        Evaluation(stems[id], judge, ratings, _reasons(store, judges, id, judge))
-        for judge, rated in judges.ratings.items()
-        for id, ratings in rated.items()
-    ]
+def _evaluations(store: Store, judges: Bench, stems: Mapping[str, str], judge: str) -> Iterator[Evaluation]:
+    for id, ratings in judges.ratings[judge].items():
+        yield Evaluation(stems[id], judge, ratings, _reasons(store, judges, id, judge))
 
 
 def _reasons(store: Store, judges: Bench, conversation: str, judge: str) -> dict[str, str]:
@@ -149,8 +152,8 @@ def _said(store: Store, conversation: str, judge: str) -> dict[str, str]:
 
 def _folders(outcome: Outcome, origin: Origin) -> dict[str, str]:
     """Judge -> the name of its folder: judge, time, who held the conversations, turns and repeats at most."""
-    turns = max(len(c.messages) for c in outcome.conversations)
-    repeats = max(c.repeat for c in outcome.conversations)
+    turns = max(head.turns for head in outcome.conversations)
+    repeats = max(head.repeat for head in outcome.conversations)
     held = f"p_{_safe(origin.persona_model)}__a_{_safe(origin.chatbot_model)}__t{turns}__r{repeats}"
     names: dict[str, str] = {}
     for judge in outcome.scores:

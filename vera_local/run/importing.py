@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from vera_local.run import manifest
-from vera_local.run.evaluate import Outcome, publish
 from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.plan import Plan
+from vera_local.run.publishing import Outcome, publish
 from vera_local.run.recordings import Found
 from vera_local.run.store import Store
 

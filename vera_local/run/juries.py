@@ -9,8 +9,11 @@ from typing import Any
 from vera_local.bundle import DimensionRating, Rubric
 from vera_local.judge.jury import JURY, RULE, join, joined_name
 
-Rated = dict[str, dict[str, tuple[DimensionRating, ...]]]
-"""Judge -> conversation -> its ratings."""
+Walk = tuple[DimensionRating, ...]
+"""What a judge says of one conversation, dimension by dimension."""
+
+Rated = dict[str, dict[str, Walk]]
+"""Judge -> conversation -> its ratings; equal walks are one object, for there are far fewer than conversations."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,11 @@ def _by_judge(found: Iterable[tuple[str, str, DimensionRating]]) -> Rated:
     lists: dict[str, dict[str, list[DimensionRating]]] = {}
     for conversation, judge, rating in found:
         lists.setdefault(judge, {}).setdefault(conversation, []).append(rating)
-    return {judge: {id: tuple(its) for id, its in walks.items()} for judge, walks in lists.items()}
+    known: dict[Walk, Walk] = {}
+    return {
+        judge: {id: known.setdefault(walk := tuple(its), walk) for id, its in walks.items()}
+        for judge, walks in lists.items()
+    }
 
 
 def _repeated(ratings: Rated, judges: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -74,10 +81,13 @@ def _repeated(ratings: Rated, judges: Mapping[str, Any]) -> dict[str, tuple[str,
     return {judge: tuple(names) for judge, names in seats.items() if len(names) > 1}
 
 
-def _join(
-    members: Sequence[Mapping[str, tuple[DimensionRating, ...]]], rubric: Rubric
-) -> dict[str, tuple[DimensionRating, ...]]:
+def _join(members: Sequence[Mapping[str, Walk]], rubric: Rubric) -> dict[str, Walk]:
     """The members' majority in each conversation that all of them rated."""
     first, *others = members
-    shared = [id for id in first if all(id in other for other in others)]
-    return {id: join([member[id] for member in members], rubric) for id in shared}
+    joined: dict[tuple[Walk, ...], Walk] = {}
+    found: dict[str, Walk] = {}
+    for id in first:
+        if all(id in other for other in others):
+            walks = tuple(member[id] for member in members)
+            found[id] = joined.get(walks) or joined.setdefault(walks, join(walks, rubric))
+    return found

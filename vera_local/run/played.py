@@ -2,58 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from vera_local.conversation import Conversation, Speaker
+from vera_local.conversation import Head, Speaker
 from vera_local.report.simulation import Mark, Played, Try
-from vera_local.run.simulated import Side
-from vera_local.run.store import Store
+from vera_local.run.simulated import Side, Simulated
 
 
-def played(
-    store: Store, conversations: Iterable[Conversation], simulator_of_repeat: Mapping[int, str]
-) -> tuple[Played, ...]:
-    """In the run's order; empty where no simulator of the run played the personas."""
-    if not simulator_of_repeat:
-        return ()
-    details, sides = store.simulated.details(), {(s.conversation, s.speaker): s for s in store.simulated.sides()}
-    tries: dict[str, list[Try]] = {}
-    for conversation, turn, r in store.simulated.rejected():
-        tries.setdefault(conversation, []).append(Try(turn, r.attempt, tuple(r.rules), r.text))
-    marks: dict[str, dict[str, Mark]] = {}
-    for conversation, judge, check in store.simulated.checks():
-        marks.setdefault(conversation, {})[judge] = Mark(check.realism, check.role_keeping, check.detail)
-    return tuple(
-        _one(
-            c,
-            simulator_of_repeat[c.repeat],
-            details.get(c.id, ""),
-            sides,
-            tuple(tries.get(c.id, ())),
-            marks.get(c.id, {}),
-        )
-        for c in conversations
-    )
+def played(kept: Simulated, heads: Iterable[Head], simulator_of_repeat: Mapping[int, str]) -> Iterator[Played]:
+    """In the run's order, read one by one; none where no simulator of the run played the personas."""
+    if simulator_of_repeat:
+        for head in heads:
+            yield _one(kept, head, simulator_of_repeat[head.repeat])
 
 
-def _one(
-    c: Conversation,
-    simulator: str,
-    detail: str,
-    sides: dict[tuple[str, Speaker], Side],
-    tries: tuple[Try, ...],
-    marks: dict[str, Mark],
-) -> Played:
-    persona, chatbot = sides.get((c.id, Speaker.PERSONA)), sides.get((c.id, Speaker.CHATBOT))
+def _one(kept: Simulated, head: Head, simulator: str) -> Played:
+    sides = {side.speaker: side for side in kept.sides(head.id)}
+    persona = sides.get(Speaker.PERSONA, Side(Speaker.PERSONA, 0, 0, 0))
+    chatbot = sides.get(Speaker.CHATBOT, Side(Speaker.CHATBOT, 0, 0, 0))
     return Played(
-        conversation=c.id,
+        conversation=head.id,
         simulator=simulator,
-        ending=c.ending,
-        detail=detail,
-        messages=persona.messages if persona else 0,
-        early_ends=persona.early if persona else 0,
-        kept_from_simulator=persona.left_out if persona else 0,
-        kept_from_chatbot=chatbot.left_out if chatbot else 0,
-        rejected=tries,
-        checks=marks,
+        ending=head.ending,
+        detail=kept.detail(head.id),
+        messages=persona.messages,
+        early_ends=persona.early,
+        kept_from_simulator=persona.left_out,
+        kept_from_chatbot=chatbot.left_out,
+        rejected=tuple(Try(turn, r.attempt, tuple(r.rules), r.text) for turn, r in kept.rejected(head.id)),
+        checks={judge: Mark(c.realism, c.role_keeping, c.detail) for judge, c in kept.checks(head.id)},
     )

@@ -14,7 +14,9 @@ import polars as pl
 from vera_local.bundle import Bundle
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
-from vera_local.run.evaluate import bundle_of_run, must_hold_run, score_run, warned
+from vera_local.run.evaluate import bundle_of_run, must_hold_run, score_run
+from vera_local.run.publishing import warned
+from vera_local.run.store import Store
 from vera_local.score.labels import Rated, Words
 
 CLUSTERS = ("conversation", "persona", "group")
@@ -107,10 +109,11 @@ class _Items:
 def _read(folder: Path) -> _Run:
     manifest, bundle = must_hold_run(folder), bundle_of_run(folder)
     outcome = score_run(folder, bundle)
+    with Store.open(folder) as store:
+        texts = {c.id: _digest(c) for c in store.conversations()}
     frame = pl.read_parquet(folder / "results.parquet")
     if frame.is_empty():
         raise UserError(f"{folder}: no judge has rated a conversation yet; see vera-local judge {folder}")
-    texts = {c.id: _digest(c) for c in outcome.conversations}
     return _Run(folder, bundle, _chatbot(manifest), frame, texts, frozenset(outcome.bench.juries), warned(outcome))
 
 

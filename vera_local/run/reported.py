@@ -14,23 +14,25 @@ from vera_local.errors import UserError
 from vera_local.judge.jury import JURY, RULE
 from vera_local.report.reading import Opinion
 from vera_local.report.record import Coefficient, Held, Instrument, JudgeRecord, Record, Work
-from vera_local.report.simulation import SIMULATOR, Played, by_simulator
+from vera_local.report.simulation import SIMULATOR, Figures, by_simulator
 from vera_local.report.verdicts import VerdictRow
 from vera_local.run import manifest
 from vera_local.run.agreeing import Asked, agree
 from vera_local.run.cards import cards_of, warnings
 from vera_local.run.cards import facts as card_facts
-from vera_local.run.evaluate import bench_of, must_hold_run, score_run
+from vera_local.run.evaluate import must_hold_run, score_run
 from vera_local.run.grouping import groupings
 from vera_local.run.identities import simulators_of
 from vera_local.run.juries import Bench
 from vera_local.run.labels_file import Cleaning, Layout
 from vera_local.run.played import played
+from vera_local.run.publishing import bench_of
 from vera_local.run.reproducing import again
 from vera_local.run.selftested import selftest_of
 from vera_local.run.store import Store
 from vera_local.run.verdicts import alike_between_judges, alike_in_repeats, row_of
 from vera_local.score import UNKNOWN, Scores
+from vera_local.score.alike import Share
 from vera_local.score.intervals import Interval, Undefined
 from vera_local.score.raters import POOLED, Finding, Section
 from vera_local.selftest import Card
@@ -46,7 +48,8 @@ class _Stored:
     conversations: tuple[Conversation, ...]
     rows: tuple[VerdictRow, ...]
     bench: Bench
-    played: tuple[Played, ...]
+    simulators: Figures
+    repeats: Mapping[str, Share]
     replies: tuple[int, int, int]
     reasons: Mapping[str, str]
     work: tuple[Work, ...]
@@ -76,9 +79,9 @@ def record_of(folder: Path, bundle: Bundle, by: Sequence[str] = ()) -> Record:
         commands=made.commands,
         config=made.config,
         alike=alike_between_judges(stored.bench),
-        repeats=alike_in_repeats(stored.bench, stored.rows),
+        repeats=stored.repeats,
         agreement=tuple(_agreement(folder, stored.bench)),
-        simulators=by_simulator(stored.played),
+        simulators=stored.simulators,
         replies=stored.replies,
         reasons=stored.reasons,
         work=stored.work,
@@ -110,12 +113,13 @@ def _scored_by(folder: Path, bundle: Bundle) -> list[str]:
 
 def _read(folder: Path, bundle: Bundle) -> _Stored:
     with Store.open(folder) as store:
-        conversations = tuple(store.conversations())
+        judges, simulators = bench_of(folder, bundle, store), manifest.simulator_of_repeat(folder)
         return _Stored(
-            conversations=conversations,
+            conversations=tuple(store.conversations()),
             rows=tuple(map(row_of, store.all_verdicts())),
-            bench=bench_of(folder, bundle, store),
-            played=played(store, conversations, manifest.simulator_of_repeat(folder)),
+            bench=judges,
+            simulators=by_simulator(played(store.simulated, store.heads(), simulators)),
+            repeats=alike_in_repeats(judges, store),
             replies=store.faulty_replies(),
             reasons=store.reasons(),
             work=tuple(_work(store)),

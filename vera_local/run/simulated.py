@@ -18,7 +18,6 @@ class Side(NamedTuple):
     """One side of a conversation: its messages, how many end signals came too early, and the most earlier messages
     that were kept from it for want of room."""
 
-    conversation: str
     speaker: Speaker
     messages: int
     early: int
@@ -41,24 +40,25 @@ class Simulated:
         with self._commit() as db:
             db.execute("insert or replace into rejected values (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def rejected(self) -> list[tuple[str, int, Rejected]]:
-        """(conversation, turn, try) of all that could not stand, in the run's order."""
+    def rejected(self, conversation: str) -> list[tuple[int, Rejected]]:
+        """(turn, try) of all in a conversation that could not stand, in order."""
         rows = self._db.execute(
-            "select r.conversation, turn, attempt, rules, text, prompt_tokens, cached_tokens, output_tokens"
-            " from rejected r join conversations c on c.id = r.conversation order by c.place, turn, attempt"
+            "select turn, attempt, rules, text, prompt_tokens, cached_tokens, output_tokens"
+            " from rejected where conversation = ? order by turn, attempt",
+            (conversation,),
         )
         return [
-            (conversation, turn, Rejected(attempt, tuple(map(Rule, json.loads(rules))), text, Usage(*usage)))
-            for conversation, turn, attempt, rules, text, *usage in rows
+            (turn, Rejected(attempt, tuple(map(Rule, json.loads(rules))), text, Usage(*usage)))
+            for turn, attempt, rules, text, *usage in rows
         ]
 
-    def sides(self) -> list[Side]:
-        """What is known of each side of each conversation that has said something, in the run's order."""
+    def sides(self, conversation: str) -> list[Side]:
+        """What is known of each side of a conversation that has said something."""
         rows = self._db.execute(
-            "select m.conversation, speaker, count(*), sum(early), max(left_out)"
-            " from messages m join conversations c on c.id = m.conversation group by 1, 2 order by c.place, 2"
+            "select speaker, count(*), sum(early), max(left_out) from messages where conversation = ? group by 1",
+            (conversation,),
         )
-        return [Side(conversation, Speaker(speaker), *counts) for conversation, speaker, *counts in rows]
+        return [Side(Speaker(speaker), *counts) for speaker, *counts in rows]
 
     def add_check(self, conversation: str, judge: str, check: PersonaCheck) -> None:
         """What a judge found of the persona's side of a conversation."""
@@ -67,17 +67,23 @@ class Simulated:
         with self._commit() as db:
             db.execute("insert or replace into persona_checks values (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def checks(self) -> list[tuple[str, str, PersonaCheck]]:
-        """(conversation, judge, check), in the run's order."""
+    def checks(self, conversation: str) -> list[tuple[str, PersonaCheck]]:
+        """(judge, check) of a conversation, by judge."""
         rows = self._db.execute(
-            "select k.conversation, judge, realism, role_keeping, k.detail, prompt_tokens, cached_tokens,"
-            " output_tokens from persona_checks k join conversations c on c.id = k.conversation order by c.place, judge"
+            "select judge, realism, role_keeping, detail, prompt_tokens, cached_tokens, output_tokens"
+            " from persona_checks where conversation = ? order by judge",
+            (conversation,),
         )
         return [
-            (conversation, judge, PersonaCheck(realism, role_keeping, detail, Usage(*usage)))
-            for conversation, judge, realism, role_keeping, detail, *usage in rows
+            (judge, PersonaCheck(realism, role_keeping, detail, Usage(*usage)))
+            for judge, realism, role_keeping, detail, *usage in rows
         ]
 
-    def details(self) -> dict[str, str]:
-        """Conversation -> why it ended, for those of which it is told."""
-        return dict(self._db.execute("select id, detail from conversations where detail != ''").fetchall())
+    def checked(self, judge: str) -> frozenset[str]:
+        """The conversations whose persona this judge has rated."""
+        rows = self._db.execute("select conversation from persona_checks where judge = ?", (judge,))
+        return frozenset(conversation for (conversation,) in rows)
+
+    def detail(self, conversation: str) -> str:
+        """Why a conversation ended, in words; empty where it is not told."""
+        return str(self._db.execute("select detail from conversations where id = ?", (conversation,)).fetchone()[0])

@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from vera_local.bundle import DimensionRating
-from vera_local.conversation import RETRIED, Conversation, Ending, Message, Speaker
+from vera_local.conversation import RETRIED, Conversation, Ending, Head, Message, Speaker
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
-from vera_local.judge import State, Verdict
-from vera_local.run.heads import HEADS, Head, head_of, longest_first
+from vera_local.judge import Mode, State, Verdict
+from vera_local.run.heads import HEADS, head_of, longest_first
 from vera_local.run.rows import VERDICT, columns_of, verdict_of
 from vera_local.run.schema import bring_up
 from vera_local.run.simulated import Simulated
@@ -134,8 +134,10 @@ class Store:
 
     def conversations(self) -> Iterator[Conversation]:
         """All conversations with what was said so far, in the run's order; read one by one."""
-        for (id,) in self._db.execute("select id from conversations order by place").fetchall():
-            yield self.conversation(id)
+        return map(self.conversation, self._ids())
+
+    def _ids(self) -> list[str]:
+        return [id for (id,) in self._db.execute("select id from conversations order by place").fetchall()]
 
     def add_message(self, conversation: str, turn: int, said: Said) -> None:
         """A turn (1-based) that was said; where the persona leaves with it, both are kept or neither."""
@@ -160,20 +162,27 @@ class Store:
 
     def verdicts(self, conversation: str, judge: str) -> dict[str, Verdict]:
         """Question id -> verdict, in the order they were given."""
-        rows = self._db.execute(
-            f"select {VERDICT} from verdicts v where conversation = ? and judge = ? order by place",
-            (conversation, judge),
-        )
-        return {verdict.question: verdict for verdict in map(verdict_of, rows)}
+        return {given.verdict.question: given.verdict for given in self.path(conversation, judge)}
 
     def all_verdicts(self) -> Iterator[Given]:
-        """Every verdict, by judge, in the run's order and then that of the judge's path."""
+        """Every verdict, by judge, in the run's order and then that of the judge's path; read walk by walk."""
+        for judge in self.judges():
+            for conversation in self._ids():
+                yield from self.path(conversation, judge)
+
+    def path(self, conversation: str, judge: str) -> Iterator[Given]:
+        """The verdicts of one walk, in the order they were given."""
         rows = self._db.execute(
-            f"select v.conversation, judge, v.place, {VERDICT} from verdicts v"
-            " join conversations c on c.id = v.conversation order by judge, c.place, v.place"
+            f"select place, {VERDICT} from verdicts v where conversation = ? and judge = ? order by place",
+            (conversation, judge),
         )
-        for conversation, judge, place, *row in rows:
+        for place, *row in rows.fetchall():
             yield Given(conversation, judge, place, verdict_of(row))
+
+    def judges(self) -> tuple[str, ...]:
+        """Who gave a verdict, by name."""
+        rows = self._db.execute("select distinct judge from verdicts order by judge")
+        return tuple(judge for (judge,) in rows)
 
     def set_ratings(self, conversation: str, judge: str, ratings: Sequence[DimensionRating]) -> None:
         """The result of a finished walk."""
@@ -181,16 +190,18 @@ class Store:
         with self._commit() as db:
             db.executemany("insert or replace into ratings values (?, ?, ?, ?, ?)", rows)
 
-    def ratings(self) -> list[tuple[str, str, DimensionRating]]:
-        """(conversation, judge, rating) of every finished walk, in the run's order."""
+    def ratings(self) -> Iterator[tuple[str, str, DimensionRating]]:
+        """(conversation, judge, rating) of every finished walk, in the run's order; equal ratings are one object."""
+        known: dict[tuple[str, str | None, str], DimensionRating] = {}
         rows = self._db.execute(
             "select r.conversation, r.judge, r.dimension, r.rating, r.decided_by from ratings r"
             " join conversations c on c.id = r.conversation order by r.judge, c.place, r.rowid"
         )
-        return [
-            (conversation, judge, DimensionRating(dimension, rating, tuple(json.loads(decided))))
-            for conversation, judge, dimension, rating, decided in rows
-        ]
+        for conversation, judge, *words in rows:
+            dimension, rating, decided = key = tuple(words)
+            if key not in known:
+                known[key] = DimensionRating(dimension, rating, tuple(json.loads(decided)))
+            yield conversation, judge, known[key]
 
     def rated(self, judge: str) -> frozenset[str]:
         """Conversations whose walk by this judge has ended without an engine's failure."""
@@ -245,6 +256,18 @@ class Store:
             " from messages m join conversations c on c.id = m.conversation group by m.speaker, c.repeat"
         )
         return tuple(Length(Speaker(speaker), *counts) for speaker, *counts in rows)
+
+    def alike(self, judges: Sequence[str]) -> tuple[int, int]:
+        """Of the questions of one conversation that all these judges asked a model: those that all gave one same
+        answer, and all."""
+        names = ", ".join("?" for _ in judges)
+        alike, total = self._db.execute(
+            "select coalesce(sum(answered = ? and answers = 1), 0), count(*) from ("
+            " select count(*) as asked, count(answer) as answered, count(distinct answer) as answers"
+            f" from verdicts where mode != ? and judge in ({names}) group by conversation, question having asked = ?)",
+            (len(judges), Mode.AUTO, *judges, len(judges)),
+        ).fetchone()
+        return alike, total
 
     def states(self) -> dict[State, int]:
         """How many verdicts are in each state."""

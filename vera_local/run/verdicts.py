@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import combinations
 
-from vera_local.judge import Mode, Verdict
+from vera_local.judge import Verdict
 from vera_local.report.verdicts import VerdictRow
-from vera_local.run.juries import Bench
-from vera_local.run.store import Given
-from vera_local.score.alike import Share, all_alike, pairwise
+from vera_local.run.juries import Bench, Walk
+from vera_local.run.store import Given, Store
+from vera_local.score.alike import Share
 
 
 def row_of(given: Given) -> VerdictRow:
@@ -32,22 +33,26 @@ def row_of(given: Given) -> VerdictRow:
     )
 
 
-def alike_in_repeats(bench: Bench, rows: Iterable[VerdictRow]) -> dict[str, Share]:
+def alike_in_repeats(bench: Bench, store: Store) -> dict[str, Share]:
     """Joined judge -> the questions of one conversation that all its repeats asked a model, and answered alike."""
-    answers: dict[str, dict[tuple[str, str], str | None]] = {}
-    for row in rows:
-        if row.mode != Mode.AUTO:
-            answers.setdefault(row.judge, {})[row.conversation, row.question] = row.answer
-    return {name: all_alike([answers.get(seat, {}) for seat in seats]) for name, seats in bench.repeats.items()}
+    return {name: Share(*store.alike(seats)) for name, seats in bench.repeats.items()}
 
 
 def alike_between_judges(bench: Bench) -> dict[tuple[str, str], Share]:
     """Pair of judges, each with its repeats joined -> the dimensions of conversations that both rated, and alike."""
-    return pairwise({name: _ratings(bench, name) for name in bench.judges})
+    return {(a, b): _alike(bench.ratings[a], bench.ratings[b]) for a, b in combinations(bench.judges, 2)}
 
 
-def _ratings(bench: Bench, name: str) -> Mapping[tuple[str, str], str | None]:
-    return {(id, r.dimension): r.rating for id, its in bench.ratings[name].items() for r in its}
+def _alike(one: Mapping[str, Walk], other: Mapping[str, Walk]) -> Share:
+    """Conversation by conversation, so that no table of all ratings is made."""
+    alike, total = 0, 0
+    for id, its in one.items():
+        theirs = {r.dimension: r.rating for r in other.get(id, ())}
+        both = [(r.rating, theirs.get(r.dimension)) for r in its]
+        rated = [pair for pair in both if None not in pair]
+        total += len(rated)
+        alike += sum(a == b for a, b in rated)
+    return Share(alike, total)
 
 
 def _probability(verdict: Verdict) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from vera_local.score.bounds import FEW, SEED, Bounds, bounds_of_share
 from vera_local.score.formulas import percentage, percentages
+from vera_local.score.framing import framed
 from vera_local.score.intervals import Floats, resampled_sums
 from vera_local.score.scale import Scale
 from vera_local.score.tables import CLUSTER, Counts, with_cluster
@@ -73,7 +74,7 @@ class Decision(BaseModel):
 
 def questions_frame(rows: Iterable[Put]) -> pl.DataFrame:
     """A frame of QUESTIONS with one row per row, in the order given."""
-    return pl.DataFrame([tuple(row) for row in rows], schema=QUESTIONS, orient="row")
+    return framed(rows, QUESTIONS)
 
 
 def decisions(questions: pl.DataFrame, scale: Scale) -> tuple[Decision, ...]:
@@ -99,20 +100,16 @@ def _tables(frame: pl.DataFrame, found: pl.DataFrame) -> tuple[Counts, Counts]:
     """For each persona and decision, (personas, decisions): conversations with its question, those so decided."""
     personas = pl.Enum(frame[CLUSTER].unique().sort())
     places = found.select(KEYS).with_row_index("place")
-    asked = places.join(frame.select(CLUSTER, "question", "conversation"), on="question")
-    decided = places.join(frame.select(CLUSTER, *KEYS, "conversation"), on=KEYS, nulls_equal=True)
-    return _counted(asked, personas, len(found)), _counted(decided, personas, len(found))
+    return _counted(frame, places, ("question",), personas), _counted(frame, places, KEYS, personas)
 
 
-def _counted(rows: pl.DataFrame, personas: pl.Enum, width: int) -> Counts:
-    """Distinct conversations by persona and place."""
-    counts = np.zeros((len(personas.categories), width), dtype=np.int64)
-    for persona, place, n in (
-        rows.group_by(pl.col(CLUSTER).cast(personas).to_physical(), "place")
-        .agg(pl.col("conversation").n_unique())
-        .iter_rows()
-    ):
-        counts[persona, place] = n
+def _counted(frame: pl.DataFrame, places: pl.DataFrame, keys: Sequence[str], personas: pl.Enum) -> Counts:
+    """Distinct conversations by persona and place, those of a place being the ones with its keys."""
+    found = frame.group_by(CLUSTER, *keys).agg(pl.col("conversation").n_unique())
+    rows = places.join(found, on=keys, nulls_equal=True)
+    counts = np.zeros((len(personas.categories), len(places)), dtype=np.int64)
+    owners = rows[CLUSTER].cast(personas).to_physical().cast(pl.Int64).to_numpy()
+    counts[owners, rows["place"].to_numpy()] = rows["conversation"].to_numpy()
     return counts
 
 

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from vera_local.score.framing import framed
+
 UNKNOWN: Final = "Unknown"
 """The group of personas that the bundle does not know."""
 
@@ -38,4 +40,4 @@ class Rating(NamedTuple):
 
 def ratings_frame(rows: Iterable[Rating]) -> pl.DataFrame:
     """A frame of SCHEMA with one row per rating, in the order given; no rows give an empty frame of SCHEMA."""
-    return pl.DataFrame([tuple(row) for row in rows], schema=SCHEMA, orient="row")
+    return framed(rows, SCHEMA)

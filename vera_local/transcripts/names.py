@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import count
 from typing import NamedTuple
 
-from vera_local.conversation import Conversation
+from vera_local.conversation import Conversation, Head
 
 LONGEST = 120
 """Characters of a stem, so that a judge's name still fits behind it."""
@@ -34,7 +34,7 @@ def read_name(stem: str) -> Named:
     return Named(parts[1] if len(parts) > 1 else "", max(1, int(run[1])) if run else 1)
 
 
-def file_stems(conversations: Iterable[Conversation], model: str) -> dict[str, str]:
+def file_stems(conversations: Iterable[Conversation | Head], model: str) -> dict[str, str]:
     """Conversation id -> the stem of its file: tag, persona, the model that played it, run. No two are the same.
 
     A conversation that already has such a name, because it was read from such a file, keeps it.
@@ -48,7 +48,7 @@ def file_stems(conversations: Iterable[Conversation], model: str) -> dict[str, s
     return stems
 
 
-def _candidates(conversation: Conversation, model: str) -> Iterable[str]:
+def _candidates(conversation: Conversation | Head, model: str) -> Iterable[str]:
     if _keeps(conversation):
         yield conversation.id
     persona = _plain(conversation.persona.replace(".", "").replace(" ", "_"))
@@ -57,7 +57,7 @@ def _candidates(conversation: Conversation, model: str) -> Iterable[str]:
         yield f"{tag}_{persona}_{_plain(model)}_run{conversation.repeat}"
 
 
-def _keeps(conversation: Conversation) -> bool:
+def _keeps(conversation: Conversation | Head) -> bool:
     name = conversation.id
     known = Named(conversation.persona, conversation.repeat)
     return len(name) <= LONGEST and _PUBLISHED.fullmatch(name) is not None and read_name(name) == known
