@@ -15,7 +15,7 @@ from vera_local.errors import UserError
 from vera_local.report.usage import SessionRow, StageRow, UsageRow
 from vera_local.run import Plan, Watcher, run
 from vera_local.run.forecast import Forecast, forecast
-from vera_local.run.likeness import Likeness, likeness
+from vera_local.run.likeness import Likeness, _paces, likeness
 from vera_local.run.rehearsal import JUDGE, JUDGING, SIMULATOR, TALK
 from vera_local.run.store import Store
 
@@ -36,7 +36,8 @@ def write_account(folder: Path, answers: Answers) -> tuple[UsageRow, ...]:
         for table in ("usage", "stages", "sessions"):
             store._db.execute(f"delete from {table}")
         session = store.used.begin("2026-01-01T00:00:00+00:00")
-        stages = [StageRow(session, stage, seconds, seconds) for stage, seconds in SECONDS.items()]
+        # A stage can stand open with nothing to do.
+        stages = [StageRow(session, stage, 2 * seconds, seconds) for stage, seconds in SECONDS.items()]
         rows = [
             UsageRow(session, *PLACES[m], m, t.requests, 0, 0, t.usage, t.distinct, NO_USAGE, 1.0)
             for m, t in answers.tallies.items()
@@ -122,7 +123,18 @@ async def test_stages_side_by_side_take_less_than_their_sum(held: Callable[..., 
         store.used.save(SessionRow(session, "2026-01-02T00:00:00+00:00", 120, 0, None, None), stages, [])
     like = await likeness(plan.out, words)
     assert like.overlap == pytest.approx(0.5)
-    assert (await foretold(plan, like)).seconds == pytest.approx(150, rel=0.02)
+    told = await foretold(plan, like)
+    assert {s.name: s.seconds for s in told.stages} == pytest.approx({TALK: 240, JUDGING: 60}, rel=0.02)
+    assert told.seconds == pytest.approx(150, rel=0.02)
+
+
+async def test_where_a_chatbot_is_waited_for_the_waiting_counts(held: Callable[..., object], tmp_path: Path) -> None:
+    plan, rows = await held()  # type: ignore[misc]
+    with Store.open(plan.out) as store:
+        paces, overlap = _paces(store.used, rows, waits=True)
+    tokens = sum(row.usage.computed + row.usage.output for row in rows if row.stage == TALK)
+    assert paces[TALK].seconds_per_token * tokens == pytest.approx(2 * SECONDS[TALK])
+    assert overlap == pytest.approx(210 / 300)
 
 
 async def test_a_run_without_an_account_tells_nothing(make: MakePlan, watcher: Watcher, tmp_path: Path) -> None:

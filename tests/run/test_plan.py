@@ -16,6 +16,12 @@ from vera_local.run.plan import DEMONSTRATION_TURNS
 from vera_local.run.seats import Seat
 
 
+@pytest.mark.parametrize("flags", [{}, {"repeats": 3}, {"simulator": ["qwen3-8b", "qwen3-14b"], "repeats": 2}])
+def test_conversations_are_counted_without_making_them(flags: dict[str, Any]) -> None:
+    plan = make_plan(load_config(None, flags))
+    assert plan.count == len(plan.conversations())
+
+
 def test_without_a_model_the_run_is_a_demonstration() -> None:
     plan = make_plan(load_config(None, {}))
     assert all(player.embedded for player in (*plan.speakers, *(s.player for s in plan.judges)))

@@ -68,7 +68,7 @@ def _head(told: Forecast) -> Iterator[str]:
     plan, machine = told.plan, told.machine
     many = f"{machine.gpus} x " if machine.gpus > 1 else ""
     yield f"Bundle          {plan.bundle.title} {plan.bundle.version}"
-    yield f"Conversations   {len(plan.conversations()):,} of {plan.turns} messages each"
+    yield f"Conversations   {plan.count:,} of {plan.turns} messages each"
     yield f"Machine         {many}{machine.name}, {machine.memory_bytes / 1e9:.0f} GB ({machine.device})"
     yield ""
 
@@ -156,7 +156,7 @@ def _as_json(told: Forecast, price: float | None) -> dict[str, Any]:
     arrangement = told.housing.arrangement
     return {
         "bundle": told.plan.bundle.name,
-        "conversations": len(told.plan.conversations()),
+        "conversations": told.plan.count,
         "turns": told.plan.turns,
         "machine": asdict(told.machine),
         "roles": [_role_facts(line) for line in told.lines],

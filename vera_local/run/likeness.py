@@ -17,6 +17,7 @@ from vera_local.run.evaluate import must_hold_run
 from vera_local.run.habits import Habits
 from vera_local.run.paper import CHARACTERS, NO_WORK, Work
 from vera_local.run.plan import Plan, make_plan
+from vera_local.run.players import Player
 from vera_local.run.rehearsal import JUDGING, Part, Place, RulerOf, rehearse
 from vera_local.run.store import Length, Store
 from vera_local.run.used import Used
@@ -54,7 +55,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A stage's seconds for each token computed or written, and the models that were at work."""
+    """A stage's seconds for each token computed or written, while it worked, and the models that were at work."""
 
     seconds_per_token: float
     models: frozenset[str]
@@ -123,7 +124,7 @@ async def likeness(folder: Path, ruler_of: RulerOf) -> Likeness:
         done = {seat.judge: 0 for seat in plan.judges}
         for seat in plan.judges:
             done[seat.judge] += len(store.rated(seat.name))
-        paces, overlap = _paces(store.used, rows)
+        paces, overlap = _paces(store.used, rows, waits=not isinstance(plan.chatbot, Player))
     parts = (await rehearse(plan, habits, ruler_of)).parts
     factors = _factors(plan, parts, rows, ended, done)
     return Likeness(folder, Machine(**begun["hardware"]), ended, habits, factors, paces, overlap)
@@ -189,7 +190,7 @@ def _factors(
         asked[place] = asked.get(place, NO_WORK) + used
     expected: dict[Place, Work] = {}
     repeats = Counter(seat.judge for seat in plan.judges)
-    count = len(plan.conversations())
+    count = plan.count
     for part in parts:
         judging = part.place.stage == JUDGING
         done = rated[part.place.model] / repeats[part.place.model] if judging else ended
@@ -197,16 +198,22 @@ def _factors(
     return {place: Factor.of(asked[place], due) for place, due in expected.items() if place in asked and due.requests}
 
 
-def _paces(used: Used, rows: Iterable[UsageRow]) -> tuple[dict[str, Pace], float]:
-    """By stage, and the part of their work that was not beside that of another one."""
+def _paces(used: Used, rows: Iterable[UsageRow], *, waits: bool) -> tuple[dict[str, Pace], float]:
+    """By stage, and the part of their time that was not beside that of another one.
+
+    A stage's time is that of our engines, for it can stand open with nothing to do while another one goes on; where it
+    `waits` for a chatbot of others it is all of its time.
+    """
     tokens: Counter[str] = Counter()
     models: dict[str, set[str]] = {}
     for row in rows:
         tokens[row.stage] += row.usage.computed + row.usage.output
         models.setdefault(row.stage, set()).add(row.model)
-    stages = used.stages()
-    walls = {name: sum(stage.wall_s for stage in stages if stage.stage == name) for name in models}
-    timed = {name: n for name, n in tokens.items() if n and walls[name]}
-    paces = {name: Pace(walls[name] / n, frozenset(models[name])) for name, n in timed.items()}
-    busy, added = sum(session.busy_s for session in used.sessions()), sum(stage.busy_s for stage in stages)
-    return paces, min(1.0, busy / added) if added else 1.0
+    seconds = dict.fromkeys(models, 0.0)
+    for stage in used.stages():
+        if stage.stage in seconds:
+            seconds[stage.stage] += stage.wall_s if waits else stage.busy_s
+    timed = {name: n for name, n in tokens.items() if n and seconds[name]}
+    paces = {name: Pace(seconds[name] / n, frozenset(models[name])) for name, n in timed.items()}
+    in_all, added = sum(s.wall_s if waits else s.busy_s for s in used.sessions()), sum(seconds.values())
+    return paces, min(1.0, in_all / added) if added else 1.0

@@ -52,6 +52,11 @@ class Plan:
         """Who speaks first."""
         return Speaker(self.config.first)
 
+    @property
+    def count(self) -> int:
+        """How many conversations the run has."""
+        return len(self.personas) * self.config.repeats * max(1, len(self.simulators))
+
     def conversations(self) -> tuple[Conversation, ...]:
         """All conversations of the run, not yet begun, in a fixed order; the repeats of the first simulator come first,
         those of the next are counted on from there."""

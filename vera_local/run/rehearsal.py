@@ -73,7 +73,7 @@ async def rehearse(plan: Plan, habits: Habits, ruler_of: RulerOf) -> Rehearsal:
     """Play the plan through; raises UserError where a bundle's prompts cannot be filled."""
     pools = [_Pool(plan, habits, ruler_of, pool) for pool in range(max(1, len(plan.simulators)))]
     samples = tuple([await pool.talk() for pool in pools])
-    count = len(plan.conversations())
+    count = plan.count
     judges = [await _judged(plan, seat, habits, ruler_of(seat.player), samples) for seat in plan.judges]
     checks = [await _checked(plan, ruler_of, samples)] if plan.config.check_personas else []
     return Rehearsal((*_speakers(plan, pools, count), *judges, *checks), samples)
@@ -170,7 +170,7 @@ def _part(place: Place, player: Player | None, count: int, work: Work, held: flo
 async def _judged(plan: Plan, seat: Seat, habits: Habits, ruler: Ruler, samples: Sequence[Conversation]) -> Part:
     """A seat's part: for each pool's conversations what a walk is expected to ask."""
     walks = [await _Bench(plan, seat, habits, ruler).walk(sample) for sample in samples]
-    count = len(plan.conversations())
+    count = plan.count
     each = count / len(samples)
     return Part(
         place=Place(JUDGING, JUDGE, seat.judge),
@@ -264,4 +264,4 @@ async def _checked(plan: Plan, ruler_of: RulerOf, samples: Sequence[Conversation
             await check_persona(paper, persona, exhibit(sample, plan.config.seed), plan.config.seed)
             held = max(held, paper.held)
     work = paper.take() * plan.config.repeats
-    return _part(Place(CHECKING, JUDGE, plan.judges[0].judge), player, len(plan.conversations()), work, held)
+    return _part(Place(CHECKING, JUDGE, plan.judges[0].judge), player, plan.count, work, held)

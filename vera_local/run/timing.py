@@ -136,11 +136,11 @@ class Timing:
         if self._residency() is not Residency.TURNS or line.part.place.stage != TALK:
             return 0.0
         moved = sum(engine.weights_bytes for engine in self._talking().values())
-        return math.ceil(len(self._plan.conversations()) / (line.at_once or 1)) * self._plan.turns * moved / HOST_LINK
+        return math.ceil(self._plan.count / (line.at_once or 1)) * self._plan.turns * moved / HOST_LINK
 
     def _at_once(self, part: Part) -> int:
         """Conversations in work; those of the speakers need room in each of their engines."""
-        count = len(self._plan.conversations())
+        count = self._plan.count
         if part.place.stage != TALK:
             engine = self._engine(part)
             return min(count, engine.room(part.held) if engine else SEQUENCES)
@@ -169,7 +169,7 @@ class Timing:
 
     def _places(self) -> int:
         chatbot = self._plan.chatbot
-        return chatbot.concurrency if isinstance(chatbot, Manners) else len(self._plan.conversations())
+        return chatbot.concurrency if isinstance(chatbot, Manners) else self._plan.count
 
     def _engine(self, part: Part) -> Hosted | None:
         return None if part.player is None else self._housing.engines.get(key_of(part.player))
