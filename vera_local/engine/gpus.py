@@ -1,7 +1,9 @@
 """What common GPUs can do, by their data sheets. Knows no model, and measures nothing.
 
 Every figure is the vendor's own for a dense matrix product (half of what is printed "with sparsity"); nothing here was
-measured. Real work reaches a part of it. GPUs without bfloat16 (V100, T4) are left out.
+measured. Real work reaches a part of it. GPUs without bfloat16 (V100, T4) are left out. The figures of GH200, A10G,
+RTX A6000, 6000 Ada, PRO 6000 Max-Q, 5090 and 3090 are as remembered, those of the others were compared with published
+copies of the data sheets.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def _gpu(name: str, gigabytes: int, bandwidth: float, bf16: float, fp8: float | 
 # The words that tell a GPU by its name, in small letters; the first line whose words all occur is the one, so a special
 # version stands before the general one. What people call H100 without more is the SXM version, and A100 that of 80 GB.
 _TABLE: tuple[tuple[str, Gpu], ...] = (
-    ("b200", _gpu("B200", 180, 8.0, 2250, 4500)),
+    ("b200", _gpu("B200", 180, 7.7, 2250, 4500)),
     ("gh200 144gb", _gpu("GH200 144 GB", 144, 4.9, 989, 1979)),
     ("gh200", _gpu("GH200 96 GB", 96, 4.0, 989, 1979)),
     ("h200 nvl", _gpu("H200 NVL", 141, 4.8, 835, 1671)),
