@@ -65,6 +65,13 @@ class Conversation:
         """Whether it ended in a way that says something about the chatbot, and holds a chatbot message."""
         return self.ending in JUDGEABLE and any(m.speaker is Speaker.CHATBOT for m in self.messages)
 
+    @property
+    def head(self) -> Head:
+        """What there is to know of it without a word of it."""
+        by_chatbot = sum(m.speaker is Speaker.CHATBOT for m in self.messages)
+        characters = sum(len(m.text) for m in self.messages)
+        return Head(self.id, self.persona, self.repeat, self.ending, len(self.messages), by_chatbot, characters)
+
 
 class Head(NamedTuple):
     """A conversation without its texts: its messages, those of the chatbot, and the characters of all together."""

@@ -3,93 +3,162 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
+from collections import defaultdict
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vera_local.engine.admission import FILL, Admission
+from vera_local.engine.admission import FILL, Admission, Lease, Room
 from vera_local.engine.seam import Limits
+
+ENGINES = "abc"
+NEEDS = st.dictionaries(st.sampled_from(ENGINES), st.integers(1, 120), min_size=1)
+
+
+def rooms(budget: int | None = 100, jobs: int = 8, replicas: int = 1) -> dict[str, list[Room]]:
+    return {engine: [Room(budget, jobs) for _ in range(replicas)] for engine in ENGINES}
+
+
+def empty(admission: Admission[str]) -> bool:
+    held = [(room.tokens, room.running) for replicas in admission.rooms.values() for room in replicas]
+    return set(held) == {(0, 0)} and not admission._waiting
 
 
 @given(
-    sizes=st.lists(st.integers(1, 120), min_size=1, max_size=40),
+    needs=st.lists(NEEDS, min_size=1, max_size=30),
     jobs=st.integers(1, 8),
-    unlucky=st.sets(st.integers(0, 39)),
+    replicas=st.integers(1, 3),
+    unlucky=st.sets(st.integers(0, 29)),
     seed=st.integers(0, 99),
 )
-def test_the_budget_holds_whatever_comes_and_fails(sizes: list[int], jobs: int, unlucky: set[int], seed: int) -> None:
+def test_the_budget_holds_whatever_comes_and_fails(
+    needs: list[dict[str, int]], jobs: int, replicas: int, unlucky: set[int], seed: int
+) -> None:
     """Some jobs fail or are cancelled: the sum always fits, every other job ends, and all is given back."""
-    asyncio.run(_crowd(sizes, jobs, unlucky, random.Random(seed)))
+    asyncio.run(_crowd(needs, rooms(100, jobs, replicas), unlucky, random.Random(seed)))
 
 
-async def _crowd(sizes: list[int], jobs: int, unlucky: set[int], draw: random.Random) -> None:
-    admission = Admission(100, jobs)
-    held: dict[int, int] = {}
+async def _crowd(
+    needs: list[dict[str, int]], known: dict[str, list[Room]], unlucky: set[int], draw: random.Random
+) -> None:
+    admission = Admission(known)
+    held: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     ended: set[int] = set()
 
-    async def job(number: int, size: int) -> None:
-        async with admission.hold(size):
-            held[number] = size
-            assert sum(held.values()) <= 100 or len(held) == 1
-            assert len(held) <= jobs
-            for _ in range(draw.randrange(4)):
-                await asyncio.sleep(0)
-            del held[number]
-            if number in unlucky and draw.random() < 0.5:
-                raise RuntimeError
+    async def job(number: int, need: Mapping[str, int]) -> None:
+        async with admission.hold(need) as lease:
+            at = {engine: held[engine, lease.replica(engine)] for engine in need}
+            for engine, tokens in need.items():
+                at[engine][number] = tokens
+                assert sum(at[engine].values()) <= 100 or len(at[engine]) == 1
+                assert len(at[engine]) <= known[engine][0].jobs
+                room = lease.room(engine)
+                assert room.tokens <= 100 or room.running == 1
+                assert room.tokens >= sum(at[engine].values())
+            try:
+                for _ in range(draw.randrange(4)):
+                    await asyncio.sleep(0)
+                if number in unlucky and draw.random() < 0.5:
+                    raise RuntimeError
+            finally:
+                for engine in need:
+                    del at[engine][number]
         ended.add(number)
 
-    tasks = [asyncio.create_task(job(n, size)) for n, size in enumerate(sizes)]
+    tasks = [asyncio.create_task(job(n, need)) for n, need in enumerate(needs)]
     for number in unlucky & set(range(len(tasks))):
         await asyncio.sleep(0)
         if draw.random() < 0.5:
             tasks[number].cancel()
-            held.pop(number, None)
     done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), timeout=10)
     assert {n for n, result in enumerate(done) if result is None} == ended
-    assert ended >= set(range(len(sizes))) - unlucky
-    assert (admission._tokens, admission._running, len(admission._waiting)) == (0, 0, 0)
+    assert ended >= set(range(len(needs))) - unlucky
+    assert empty(admission)
 
 
-async def test_who_came_first_goes_first() -> None:
-    admission, order = Admission(10, 10), []
+@given(needs=st.lists(NEEDS, min_size=1, max_size=30), jobs=st.integers(1, 4), seed=st.integers(0, 99))
+def test_nobody_is_overtaken_by_a_later_job_that_needs_an_engine_of_its_own(
+    needs: list[dict[str, int]], jobs: int, seed: int
+) -> None:
+    order = asyncio.run(_entered(needs, rooms(100, jobs), random.Random(seed)))
+    for engine in ENGINES:
+        wanted = [n for n, need in enumerate(needs) if engine in need]
+        assert [n for n in order if n in wanted] == wanted
 
-    async def job(name: str, size: int) -> None:
-        async with admission.hold(size):
-            order.append(name)
-            await asyncio.sleep(0)
+
+async def _entered(needs: list[dict[str, int]], known: dict[str, list[Room]], draw: random.Random) -> list[int]:
+    admission, order = Admission(known), []
+
+    async def job(number: int) -> None:
+        async with admission.hold(needs[number]):
+            order.append(number)
+            for _ in range(draw.randrange(4)):
+                await asyncio.sleep(0)
 
     async with asyncio.TaskGroup() as group:
-        for name, size in (("a", 6), ("large", 10), ("small", 1)):
-            group.create_task(job(name, size))
-    assert order == ["a", "large", "small"]
+        for number in range(len(needs)):
+            group.create_task(job(number))
+    return order
+
+
+async def test_a_job_of_other_engines_passes_one_that_waits() -> None:
+    admission = Admission(rooms(10))
+    async with admission.hold({"a": 8}):
+        waits = asyncio.create_task(admission.enter({"a": 8, "b": 1}))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(1), admission.hold({"c": 9}):
+            assert not waits.done()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(admission.enter({"b": 1}), timeout=0.05)
+    (await asyncio.wait_for(waits, timeout=1)).leave()
+    assert empty(admission)
 
 
 async def test_a_job_larger_than_the_cache_runs_alone() -> None:
-    admission = Admission(10, 10)
-    async with admission.hold(50):
+    admission = Admission(rooms(10))
+    async with admission.hold({"a": 50}):
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(_enter_and_leave(admission), timeout=0.05)
-    await asyncio.wait_for(_enter_and_leave(admission), timeout=1)
-
-
-async def _enter_and_leave(admission: Admission) -> None:
-    async with admission.hold(1):
+            await asyncio.wait_for(admission.enter({"a": 1}), timeout=0.05)
+    async with asyncio.timeout(1), admission.hold({"a": 1}):
         pass
 
 
+async def test_replicas_fill_evenly_and_a_job_keeps_its_own() -> None:
+    admission = Admission(rooms(100, replicas=2))
+    leases = [await admission.enter({"a": 30}) for _ in range(4)]
+    assert [lease.replica("a") for lease in leases] == [0, 1, 0, 1]
+    assert [room.tokens for room in admission.rooms["a"]] == [60, 60]
+
+
+async def test_a_job_that_grows_keeps_others_out_until_there_is_room_again() -> None:
+    admission = Admission(rooms(100))
+    lease = await admission.enter({"a": 40})
+    lease.resize("a", 120)
+    waits = asyncio.create_task(admission.enter({"a": 10}))
+    await asyncio.sleep(0)
+    assert not waits.done()
+    lease.resize("a", 90)
+    other: Lease[str] = await asyncio.wait_for(waits, timeout=1)
+    lease.leave()
+    lease.resize("a", 1000)
+    lease.leave()
+    assert admission.rooms["a"][0].tokens == 10
+    other.leave()
+    assert empty(admission)
+
+
 async def test_without_known_kv_only_the_number_counts() -> None:
-    admission = Admission.to(Limits(context=10, kv_tokens=None, sequences=2))
-    async with contextlib.AsyncExitStack() as stack:
-        for _ in range(2):
-            await stack.enter_async_context(admission.hold(10**9))
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(_enter_and_leave(admission), timeout=0.05)
+    admission = Admission({"a": [Room.of(Limits(context=10, kv_tokens=None, sequences=2))]})
+    held = [await admission.enter({"a": 10**9}) for _ in range(2)]
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(admission.enter({"a": 1}), timeout=0.05)
+    for lease in held:
+        lease.leave()
 
 
-def test_the_smallest_engine_decides() -> None:
-    admission = Admission.to(Limits(10, 1000, 5), Limits(10, 500, 9))
-    assert (admission._budget, admission._jobs) == (int(FILL * 500), 5)
+def test_an_engine_s_room_is_most_of_its_cache() -> None:
+    room = Room.of(Limits(context=10, kv_tokens=1000, sequences=5))
+    assert (room.budget, room.jobs) == (int(FILL * 1000), 5)

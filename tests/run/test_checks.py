@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +15,9 @@ from vera_local.engine.probe import OPTIONS
 from vera_local.engine.profile import Template
 from vera_local.engine.seam import EngineDied, Finish, InvalidRequest, Limits, Reply, Request, Usage
 from vera_local.errors import UserError
-from vera_local.judge import Mode
+from vera_local.judge import Judge, Mode
 from vera_local.run import Plan, Watcher, run
-from vera_local.run.checks import asked, check_judges, check_lengths, longest_planned
+from vera_local.run.checks import TooLong, asked, check_judges, longest_planned
 from vera_local.run.judging import make_judge
 from vera_local.run.seats import Seat
 
@@ -119,18 +119,27 @@ def talk(words: int) -> Conversation:
     return Conversation(f"Ann-{words}", "Ann", 1, messages, Ending.TURNS)
 
 
-async def overflow(plan: Plan, lengths: tuple[int, ...], **how: Any) -> list[str]:
+async def told(judge: Judge, plan: Plan, conversations: Sequence[Conversation]) -> list[str]:
     heard: list[str] = []
-    engine = FakeEngine(good, Limits(context=3000, kv_tokens=None, sequences=4))
-    judge = replace(make_judge(plan, plan.judges[0], engine), **how)
-    await check_lengths(judge, plan.bundle.rubric, [talk(n) for n in lengths], heard.append)
+    lengths, rubric = TooLong(heard.append), plan.bundle.rubric
+    for conversation in conversations:
+        await lengths.of(judge, await judge.look(conversation, rubric.questions), rubric)
+    lengths.say_all(len(conversations))
     return heard
 
 
-async def test_conversations_that_are_too_long_are_counted_with_the_remedy(make: MakePlan) -> None:
-    (told,) = await overflow(make(), (10, 5000, 4000))
-    assert "2 of 3 conversations do not fit the context" in told
-    assert "--judge-window" in told
+async def overflow(plan: Plan, lengths: tuple[int, ...]) -> list[str]:
+    engine = FakeEngine(good, Limits(context=3000, kv_tokens=None, sequences=4))
+    return await told(make_judge(plan, plan.judges[0], engine), plan, [talk(n) for n in lengths])
+
+
+async def test_the_first_conversation_that_is_too_long_is_told_with_the_remedy_and_all_are_counted(
+    make: MakePlan,
+) -> None:
+    first, all_ = await overflow(make(), (10, 4000, 5000))
+    assert "a conversation does not fit the context" in first and "--judge-window" in first
+    assert "2 of 3 conversations did not fit the context" in all_
+    assert len(await overflow(make(), (10, 4000))) == 1
     assert await overflow(make(), (10, 100)) == []
 
 
@@ -138,13 +147,10 @@ async def test_with_the_window_nothing_is_too_long(make: MakePlan) -> None:
     long = Conversation(
         "Ann-1", "Ann", 1, tuple(Message(list(Speaker)[i % 2], "word " * 900) for i in range(8)), Ending.TURNS
     )
-    plan, heard = make(), list[str]()
-    engine = FakeEngine(good, Limits(context=5000, kv_tokens=None, sequences=4))
-    judge = make_judge(plan, plan.judges[0], engine)
-    await check_lengths(replace(judge, window=True), plan.bundle.rubric, [long], heard.append)
-    assert heard == []
-    await check_lengths(judge, plan.bundle.rubric, [long], heard.append)
-    assert len(heard) == 1
+    plan = make()
+    judge = make_judge(plan, plan.judges[0], FakeEngine(good, Limits(context=5000, kv_tokens=None, sequences=4)))
+    assert await told(replace(judge, window=True), plan, [long]) == []
+    assert len(await told(judge, plan, [long])) == 1
 
 
 async def test_a_host_that_counts_nothing_says_nothing(make: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,8 +201,8 @@ async def test_a_run_says_which_conversations_will_overflow(
 
     opener = answering(long_winded, Limits(context=1400, kv_tokens=None, sequences=9))
     await run(make(bundle="psychosis", turns=2), opener, watcher)
-    (told,) = [line for line in heard if "do not fit" in line]
-    assert "4 of 4" in told
+    assert sum("a conversation does not fit" in line for line in heard) == 1
+    assert sum("4 of 4 conversations did not fit" in line for line in heard) == 1
 
 
 async def test_a_window_that_nothing_can_measure_is_said(seat: Seat, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ async def test_a_lost_engine_leaves_what_was_finished(
 
     def breaking(request: Request) -> str:
         nonlocal left
-        left -= 1
+        left -= request.sampling.seed != PROBE
         if left < 0:
             raise EngineDied("gone")
         return at_random(request)
@@ -178,14 +178,15 @@ async def test_an_engine_that_ignores_the_constraint_is_refused(
     with pytest.raises(UserError, match=r"ignores the answer constraint \(it wrote 'Paris'\)"):
         await run(plan, answering(lambda request: "Paris"), watcher)
     assert rows(plan.out, "select 1 from verdicts") == []
-    assert len(rows(plan.out, "select 1 from messages")) == 16
+    # Found before an hour is spent on conversations that nobody can judge.
+    assert rows(plan.out, "select 1 from messages") == []
 
 
 async def test_what_an_error_ended_is_tried_again(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
     plan, faults = make(), [0]
 
     def faulty(request: Request) -> str:
-        faults[0] += 1
+        faults[0] += request.sampling.seed != PROBE
         if faults[0] in (3, 22):
             raise EngineError("a hiccup")
         return at_random(request)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
 from tests.selftest.small import RUBRIC, SUITE
 from vera_local.bundle import load_bundle
-from vera_local.engine.admission import Admission
+from vera_local.engine.admission import Admission, Room
 from vera_local.engine.fake import FakeEngine, Handler
 from vera_local.engine.seam import Draw, EngineDied, EngineError, Limits, Request
 from vera_local.judge import Judge, Mode, Verdict
@@ -48,9 +49,14 @@ def right(case: str, question: str, prompt: str) -> str:
     return (KEYED if keyed else RIGHT)[case, question]
 
 
+def room(engine: FakeEngine) -> Callable[[int], AbstractAsyncContextManager[object]]:
+    admission = Admission({"own": [Room.of(engine.limits)]})
+    return lambda tokens: admission.hold({"own": tokens})
+
+
 async def performed(engine: FakeEngine, **how: Any) -> tuple[Answered, ...]:
     heard: list[Verdict] = []
-    answers = await perform(judge(engine, **how), PLANNED, Admission.to(engine.limits).hold, heard.append)
+    answers = await perform(judge(engine, **how), PLANNED, room(engine), heard.append)
     assert [a.asking for a in answers] == [a for s in PLANNED for a in s.askings]
     assert len(heard) == len(answers)
     return answers
@@ -111,7 +117,7 @@ async def test_only_plain_askings_are_looked_at_for_evidence_and_doubt() -> None
 
 async def test_a_repeat_draws_anew_on_the_same_prompt() -> None:
     engine = FakeEngine(model(right))
-    answers = await perform(judge(engine), PLANNED[:1], Admission.to(engine.limits).hold, lambda verdict: None)
+    answers = await perform(judge(engine), PLANNED[:1], room(engine), lambda verdict: None)
     asked = [r for r in engine.requests if not r.labels and "Which turns" not in r.messages[-1].content]
     assert len(asked) == len(answers) == 9
     for plain, repeat, reverse in zip(asked[::3], asked[1::3], asked[2::3], strict=True):

@@ -100,6 +100,12 @@ JudgeWindow = Annotated[
 NoEvidence = Annotated[bool, typer.Option("--no-evidence", help="Do not ask judges for the turns behind an answer.")]
 NoConfidence = Annotated[bool, typer.Option("--no-confidence", help="Do not read how sure judges are of an answer.")]
 
+Replicas = Annotated[str | None, typer.Option(metavar="N", help="Host each model N times, on GPUs of its own.")]
+Lookahead = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Questions asked ahead per conversation at most; 0: none. Without it as pays."),
+]
+
 LOG = "engine.log"
 
 
@@ -128,6 +134,8 @@ def run(
     no_evidence: NoEvidence = False,
     no_confidence: NoConfidence = False,
     check_personas: CheckPersonas = False,
+    replicas: Replicas = None,
+    lookahead: Lookahead = None,
     as_json: Json = False,
 ) -> None:
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
@@ -137,7 +145,7 @@ def run(
         max_total_words=max_total_words, repeats=repeats, seed=seed,
         engine=engine, simulator=simulator, chatbot=chatbot, judge=judge, check_personas=check_personas,
         judge_mode=judge_mode, judge_repeats=judge_repeats, judge_window=judge_window,
-        no_evidence=no_evidence, no_confidence=no_confidence,
+        no_evidence=no_evidence, no_confidence=no_confidence, replicas=replicas, lookahead=lookahead,
     )  # fmt: skip
     _evaluate(plan, judge=True, as_json=as_json)
 
@@ -175,6 +183,7 @@ def simulate(
     engine: Engine = None,
     simulator: Simulator = None,
     chatbot: Chatbot = None,
+    replicas: Replicas = None,
     as_json: Json = False,
 ) -> None:
     """Hold the conversations only; `vera-local judge RUN` rates them later."""
@@ -182,7 +191,7 @@ def simulate(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
         controls=controls or None, turns=turns, first=first, earliest_end=earliest_end,
         max_total_words=max_total_words, repeats=repeats, seed=seed,
-        engine=engine, simulator=simulator or None, chatbot=chatbot,
+        engine=engine, simulator=simulator or None, chatbot=chatbot, replicas=replicas,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)
 
@@ -198,6 +207,8 @@ def judge(
     no_confidence: NoConfidence = False,
     check_personas: CheckPersonas = False,
     engine: Engine = None,
+    replicas: Replicas = None,
+    lookahead: Lookahead = None,
     as_json: Json = False,
 ) -> None:
     """Rate the conversations of a run with the judges it names, or with further ones; only what is missing is asked."""
@@ -206,6 +217,7 @@ def judge(
         raise UserError(f"{folder} has not been judged yet; name a judge with --judge")
     flags = _flags(
         out=folder, engine=engine, judge=judge or None, check_personas=check_personas or None,
+        replicas=replicas, lookahead=lookahead,
         **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
     )  # fmt: skip
     plan = make_plan(load_config(None, flags, stored))

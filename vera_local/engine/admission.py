@@ -1,82 +1,155 @@
-"""How much may be in flight on an engine, counted in tokens of its KV cache. Knows no conversation and no rubric."""
+"""How much may be in flight on the engines, counted in tokens of their KV caches. Knows no conversation, no rubric."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
+from vera_local.engine.metered import Busy
 from vera_local.engine.seam import Limits
+
+K = TypeVar("K", bound=Hashable)
+"""What an engine goes by."""
 
 FILL = 0.9
 """The part of the KV cache that jobs may declare: ended requests' blocks linger, and none may push out a prefix."""
 
 
-class Admission:
-    """Lets jobs in, in the order they came, while the tokens they declare fit `budget` (None: no bound by tokens)
-    and they are at most `jobs`. A job larger than the whole budget runs alone.
-    """
+@dataclass(slots=True)
+class Room:
+    """What may be kept in one engine: `budget` tokens (None: no bound by tokens) of at most `jobs` jobs."""
 
-    def __init__(self, budget: int | None, jobs: int) -> None:
-        self._budget = budget
-        self._jobs = jobs
-        self._tokens = 0
-        self._running = 0
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+    budget: int | None
+    jobs: int
+    tokens: int = 0
+    running: int = 0
+    requests: Busy = field(default_factory=Busy)
+    """What is in flight on the engine, for whoever sends it there to count."""
 
     @classmethod
-    def to(cls, *limits: Limits, jobs: int | None = None) -> Admission:
-        """For jobs that keep their tokens in each of these engines: the smallest one decides, and so does `jobs`.
+    def of(cls, limits: Limits) -> Room:
+        """What an engine of these limits can keep."""
+        return cls(None if limits.kv_tokens is None else int(FILL * limits.kv_tokens), limits.sequences)
 
-        Where there is no engine, `jobs` has to be given.
-        """
-        budgets = [int(FILL * known.kv_tokens) for known in limits if known.kv_tokens is not None]
-        bounds = [*(known.sequences for known in limits), *(() if jobs is None else (jobs,))]
-        return cls(min(budgets, default=None), min(bounds))
+    @property
+    def free(self) -> int | None:
+        """Tokens that nobody declared; None where they are not bounded. Below 0 where jobs outgrew the budget."""
+        return None if self.budget is None else self.budget - self.tokens
 
-    @asynccontextmanager
-    async def hold(self, tokens: int) -> AsyncIterator[None]:
-        """Wait for room for `tokens`, keep it inside the block, and give it back however the block ends."""
-        await self._enter(tokens)
-        try:
-            yield
-        finally:
-            self._leave(tokens)
-
-    def _fits(self, tokens: int) -> bool:
-        if self._running == 0:
+    def fits(self, tokens: int) -> bool:
+        """Whether a job may come in; one that is larger than all there is may, alone."""
+        if self.running == 0:
             return True
-        return self._running < self._jobs and (self._budget is None or self._tokens + tokens <= self._budget)
+        return self.running < self.jobs and (self.free is None or tokens <= self.free)
 
-    async def _enter(self, tokens: int) -> None:
-        if not self._waiting and self._fits(tokens):
-            self._take(tokens)
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((tokens, turn))
+
+@dataclass(slots=True)
+class _Waiting(Generic[K]):
+    needs: Mapping[K, int]
+    turn: asyncio.Future[Lease[K]]
+
+
+class Admission(Generic[K]):
+    """Lets jobs in while the tokens that they declare for each engine fit it.
+
+    `rooms`: engine -> its replicas, of which a job gets one for all of its time. Jobs come in by the order in which
+    they asked: none is overtaken by a later one that needs an engine it waits for, so no job waits for ever; those that
+    share no engine with it pass. A job larger than an engine's budget runs alone there.
+    """
+
+    def __init__(self, rooms: Mapping[K, Sequence[Room]]) -> None:
+        self.rooms = rooms
+        self._waiting: list[_Waiting[K]] = []
+
+    async def enter(self, needs: Mapping[K, int]) -> Lease[K]:
+        """Wait until there is room for `needs` (engine -> tokens) on all these engines at once, and take it.
+
+        Who enters has to leave (`Lease.leave`); cancelled while it waits, it holds nothing.
+        """
+        turn: asyncio.Future[Lease[K]] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(needs, turn))
+        self._admit()
         try:
-            await turn
+            return await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave(tokens)
-            elif (tokens, turn) in self._waiting:
-                self._waiting.remove((tokens, turn))
+                turn.result().leave()
+            else:
+                self._waiting = [w for w in self._waiting if w.turn is not turn]
                 self._admit()
             raise
 
-    def _take(self, tokens: int) -> None:
-        self._tokens += tokens
-        self._running += 1
-
-    def _leave(self, tokens: int) -> None:
-        self._tokens -= tokens
-        self._running -= 1
-        self._admit()
+    @asynccontextmanager
+    async def hold(self, needs: Mapping[K, int]) -> AsyncIterator[Lease[K]]:
+        """`enter`, and leave however the block ends."""
+        lease = await self.enter(needs)
+        try:
+            yield lease
+        finally:
+            lease.leave()
 
     def _admit(self) -> None:
-        while self._waiting and self._fits(self._waiting[0][0]):
-            tokens, turn = self._waiting.popleft()
-            if not turn.done():
-                self._take(tokens)
-                turn.set_result(None)
+        blocked: set[K] = set()
+        left: list[_Waiting[K]] = []
+        for waiting in self._waiting:
+            if waiting.turn.done():
+                continue
+            places = None if blocked & waiting.needs.keys() else self._places(waiting.needs)
+            if places is None:
+                blocked |= waiting.needs.keys()
+                left.append(waiting)
+            else:
+                waiting.turn.set_result(Lease(waiting.needs, places, self._admit))
+        self._waiting = left
+
+    def _places(self, needs: Mapping[K, int]) -> dict[K, tuple[int, Room]] | None:
+        """A replica with room of each engine, the emptiest; None where one has none."""
+        places = {key: _emptiest(self.rooms[key], tokens) for key, tokens in needs.items()}
+        found = {key: place for key, place in places.items() if place is not None}
+        return found if len(found) == len(places) else None
+
+
+def _emptiest(replicas: Sequence[Room], tokens: int) -> tuple[int, Room] | None:
+    fitting = [(number, room) for number, room in enumerate(replicas) if room.fits(tokens)]
+    return min(fitting, key=lambda place: (place[1].tokens, place[1].running), default=None)
+
+
+class Lease(Generic[K]):
+    """What a job holds on each of its engines, until it leaves."""
+
+    def __init__(self, needs: Mapping[K, int], places: Mapping[K, tuple[int, Room]], changed: Callable[[], None]):
+        self._held = dict(needs)
+        self._places = dict(places)
+        self._changed = changed
+        for key, room in self._rooms():
+            room.tokens += self._held[key]
+            room.running += 1
+
+    def replica(self, key: K) -> int:
+        """Which replica of an engine is this job's."""
+        return self._places[key][0]
+
+    def room(self, key: K) -> Room:
+        """That replica's room."""
+        return self._places[key][1]
+
+    def resize(self, key: K, tokens: int) -> None:
+        """Declare what the job keeps by now: it is never put out, but while jobs outgrow the room none comes in."""
+        if key in self._places:
+            self.room(key).tokens += tokens - self._held[key]
+            self._held[key] = tokens
+            self._changed()
+
+    def leave(self) -> None:
+        """Give back all that is held; again does nothing."""
+        for key, room in self._rooms():
+            room.tokens -= self._held[key]
+            room.running -= 1
+        self._places.clear()
+        self._changed()
+
+    def _rooms(self) -> Iterator[tuple[K, Room]]:
+        return ((key, room) for key, (_, room) in self._places.items())

@@ -89,13 +89,15 @@ class Tally:
         """Keep the counts and give back the memory of earlier prompts."""
         self._seen.forget()
 
-    async def count(self, engine: Engine, request: Request) -> Reply:
-        """The engine's reply to a request, counted; raises what the engine raises."""
+    async def count(self, engine: Engine, request: Request, also: Sequence[Busy] = ()) -> Reply:
+        """The engine's reply to a request, counted here and under way on the clocks `also`; raises what the engine
+        raises."""
         key = _key(request)
         # Now, not when the reply is there: a request that is in flight lends its beginning to the next one already.
         shared = self._seen.add(key)
         self.requests += 1
-        self._enter()
+        for clock in (*self._clocks, *also):
+            clock.enter()
         try:
             reply = await engine.generate(request)
         except (asyncio.CancelledError, GeneratorExit):
@@ -105,20 +107,13 @@ class Tally:
             self.failed += 1
             raise
         finally:
-            self._leave()
+            for clock in (*self._clocks, *also):
+                clock.leave()
         self.usage += reply.usage
         self._distinct += _new_tokens(request, reply, len(key), shared)
         self._keep(request, reply, key)
         self._changed()
         return reply
-
-    def _enter(self) -> None:
-        for clock in self._clocks:
-            clock.enter()
-
-    def _leave(self) -> None:
-        for clock in self._clocks:
-            clock.leave()
 
     def _keep(self, request: Request, reply: Reply, key: bytes) -> None:
         """Free text is in the KV cache, too: as text for a history that goes on, as tokens for `begun`."""
@@ -131,11 +126,12 @@ class Tally:
 
 
 class Metered:
-    """An engine whose requests `tally` counts; all else goes straight through to it."""
+    """An engine whose requests `tally` counts, and the clocks `also`; all else goes straight through to it."""
 
-    def __init__(self, engine: Engine, tally: Tally) -> None:
+    def __init__(self, engine: Engine, tally: Tally, also: Sequence[Busy] = ()) -> None:
         self._engine = engine
         self._tally = tally
+        self._also = also
 
     @property
     def limits(self) -> Limits:
@@ -146,7 +142,7 @@ class Metered:
         return self._engine.markers
 
     async def generate(self, request: Request) -> Reply:
-        return await self._tally.count(self._engine, request)
+        return await self._tally.count(self._engine, request, self._also)
 
     async def count_tokens(self, messages: Sequence[ChatMessage], *, thinking: bool = False) -> int:
         return await self._engine.count_tokens(messages, thinking=thinking)

@@ -124,6 +124,11 @@ class Limits:
     block: int = 1
     ridge: int = 1
 
+    def kept(self, tokens: int | None) -> int:
+        """What a sequence of so many tokens keeps in the KV cache, in tokens of whole blocks; 0 where the engine does
+        not tell its cache, since nothing is then bounded by it, or where the tokens are not known."""
+        return 0 if self.kv_tokens is None or tokens is None else (tokens // self.block + 1) * self.block
+
 
 class Engine(Protocol):
     """Hosts one model."""

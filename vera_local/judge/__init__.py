@@ -3,7 +3,7 @@
 from vera_local.judge.ask import Judge
 from vera_local.judge.exhibit import Exhibit
 from vera_local.judge.judgement import judge_conversation
-from vera_local.judge.lookahead import Lookahead
+from vera_local.judge.lookahead import Lookahead, own_part
 from vera_local.judge.persona import PersonaCheck, check_persona
 from vera_local.judge.verdict import Confidence, Mode, State, Verdict
 
@@ -18,4 +18,5 @@ __all__ = [
     "Verdict",
     "check_persona",
     "judge_conversation",
+    "own_part",
 ]

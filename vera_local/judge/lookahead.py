@@ -125,6 +125,13 @@ class Lookahead:
         return replace(effort, written=effort.written + (budget + self._reasoned) / (1 + self._verdicts))
 
 
+def own_part(judge: Judge, rubric: Rubric) -> int:
+    """Tokens that a question keeps in the KV cache behind the transcript, with all that may be written: the most."""
+    efforts = [_unreasoned(judge, question) for question in rubric.questions if not question.auto]
+    budget = 0 if judge.mode is Mode.DIRECT else judge.draw.max_tokens
+    return ceil(max(effort.prompt + effort.written for effort in efforts)) + budget
+
+
 def _beforehand(rubric: Rubric, question: Question) -> dict[str | None, float]:
     """Where a question leads -> its weight before any verdict is given.
 

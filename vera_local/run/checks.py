@@ -6,6 +6,7 @@ What would make the run wrong stops it; what only takes something away from it i
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from vera_local.bundle import Question, Rubric
 from vera_local.conversation import Conversation, Ending, Message, Speaker
@@ -22,6 +23,7 @@ from vera_local.engine.probe import (
 from vera_local.engine.seam import Engine, EngineDied, EngineError
 from vera_local.errors import UserError
 from vera_local.judge import Judge, Mode
+from vera_local.judge.exhibit import Exhibit
 from vera_local.run.plan import Plan
 from vera_local.run.players import Player
 from vera_local.run.seats import Seat
@@ -86,22 +88,43 @@ async def _fault(probe: Awaitable[str]) -> str:
     return ""
 
 
-async def check_lengths(judge: Judge, rubric: Rubric, conversations: Sequence[Conversation], say: Say) -> None:
-    """Say how many conversations are too long for the judge. Nothing is said where its host counts no tokens."""
-    questions, context = asked(rubric), judge.engine.limits.context
-    try:
-        lengths = [await judge.length(await judge.look(c, questions), questions) for c in conversations]
-    except EngineDied:
-        raise
-    except EngineError:
-        return
-    if long := [length for length in lengths if length > context]:
-        window = "" if judge.window else "--judge-window shows it their first and last turns, or "
-        say(
-            f"Warning: {len(long)} of {len(lengths)} conversations do not fit the context of {judge.name} ({context} "
-            f"tokens; the longest takes up to {max(long)} with a question), so answers about them can be missing as "
-            f"overflow; {window}choose a judge with a larger context"
-        )
+@dataclass(slots=True)
+class TooLong:
+    """How many conversations are too long for each judge. The first one is told at once, all are counted at the end."""
+
+    say: Say
+    long: dict[str, list[int]] = field(default_factory=dict)
+
+    async def of(self, judge: Judge, shown: Exhibit, rubric: Rubric) -> int | None:
+        """Tokens that a conversation takes with its longest question; None where the judge's host counts none."""
+        try:
+            length = await judge.length(shown, asked(rubric))
+        except EngineDied:
+            raise
+        except EngineError:
+            return None
+        if length > judge.engine.limits.context:
+            self._note(judge, length)
+        return length
+
+    def say_all(self, conversations: int) -> None:
+        """How many of all conversations were too long, where there was more than the one that was told."""
+        for name, lengths in self.long.items():
+            if len(lengths) > 1:
+                self.say(
+                    f"Warning: {len(lengths)} of {conversations} conversations did not fit the context of {name}; "
+                    f"the longest takes up to {max(lengths)} tokens with a question"
+                )
+
+    def _note(self, judge: Judge, length: int) -> None:
+        if judge.name not in self.long:
+            window = "" if judge.window else "--judge-window shows it their first and last turns, or "
+            self.say(
+                f"Warning: a conversation does not fit the context of {judge.name} ({judge.engine.limits.context} "
+                f"tokens; it takes up to {length} with a question), so answers about it can be missing as overflow; "
+                f"{window}choose a judge with a larger context"
+            )
+        self.long.setdefault(judge.name, []).append(length)
 
 
 async def longest_planned(judge: Judge, plan: Plan) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +10,15 @@ from vera_local.bundle import Bundle, load_bundle
 from vera_local.errors import UserError
 from vera_local.run import manifest
 from vera_local.run.chatbots import check_chatbot
-from vera_local.run.checking import check_stage, unchecked
-from vera_local.run.checks import check_judges
 from vera_local.run.config_file import load_config
-from vera_local.run.failure import cause
 from vera_local.run.folder import locked, prepare_folder
-from vera_local.run.host import Host, Key, Opener, Opening, key_of, start
+from vera_local.run.host import Host, Opener, Opening, key_of
 from vera_local.run.identities import POOLED
-from vera_local.run.judging import judge_stage
 from vera_local.run.needs import needs_of
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Watcher
 from vera_local.run.publishing import Outcome, publish
-from vera_local.run.seats import Seat
-from vera_local.run.simulating import simulate_stage
+from vera_local.run.stages import stages
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store
 from vera_local.score import Grouping
@@ -43,7 +38,7 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
             manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
             store.begin(plan.conversations())
-            await _stages(plan, store, opener, watcher, simulate=True, judge=judge)
+            await stages(plan, store, opener, watcher, simulate=True, judge=judge)
             return publish(plan.out, plan.bundle, store)
 
 
@@ -53,7 +48,7 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
     with locked(plan.out):
         manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
-            await _stages(plan, store, opener, watcher, simulate=False, judge=True)
+            await stages(plan, store, opener, watcher, simulate=False, judge=True)
             return publish(plan.out, plan.bundle, store)
 
 
@@ -71,52 +66,6 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
         engine = await opener(Opening(player))
         await engine.aclose()
     await check_chatbot(plan)
-
-
-async def _stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool) -> None:
-    simulate = simulate and bool(store.unfinished())
-    host = Host(opener, needs_of(plan, simulate=simulate, judge=judge))
-    _tell(plan, host, watcher)
-    try:
-        if simulate:
-            await start(host, watcher, *plan.speakers)
-            await simulate_stage(plan, store, host.engine, watcher)
-        for seats in by_engine(plan.judges) if judge else ():
-            await _judge(plan, [seat for seat in seats if store.unrated(seat.name)], store, host, watcher)
-        if judge and plan.config.check_personas and unchecked(plan, store):
-            await start(host, watcher, plan.judges[0].player)
-            await check_stage(plan, store, host.engine(plan.judges[0].player), watcher)
-    except ExceptionGroup as group:
-        raise cause(group) from group
-    finally:
-        await host.aclose()
-
-
-def _tell(plan: Plan, host: Host, watcher: Watcher) -> None:
-    """Note how the engines share the machine, and say so where there was a choice."""
-    manifest.enter_residency(plan.out, host.arrangement)
-    if sum(map(len, host.arrangement.places.values())) > 1:
-        watcher.say(host.arrangement.reason)
-
-
-def by_engine(seats: Iterable[Seat]) -> list[list[Seat]]:
-    """The seats of each engine, so that each is opened once; engines and seats in the order given."""
-    groups: dict[Key, list[Seat]] = {}
-    for seat in seats:
-        groups.setdefault(key_of(seat.player), []).append(seat)
-    return list(groups.values())
-
-
-async def _judge(plan: Plan, seats: Sequence[Seat], store: Store, host: Host, watcher: Watcher) -> None:
-    """Judge from seats of one engine, one after another; with none to judge from nothing is opened."""
-    if not seats:
-        return
-    player = seats[0].player
-    await start(host, watcher, player)
-    engine = host.engine(player)
-    await check_judges(engine, seats, watcher.say)
-    for seat in seats:
-        await judge_stage(plan, seat, store, engine, watcher)
 
 
 def must_hold_run(folder: Path) -> dict[str, Any]:

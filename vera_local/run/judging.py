@@ -1,47 +1,146 @@
-"""The stage in which one judge rates all conversations of a run. Knows no persona and no chatbot."""
+"""The stage in which the judges of one engine rate the conversations of a run. Knows no persona and no chatbot."""
 
 from __future__ import annotations
 
-import asyncio
-from functools import cache
+from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import NamedTuple
 
 from vera_local.bundle import Question, Rubric
-from vera_local.conversation import Conversation
-from vera_local.engine.admission import Admission
+from vera_local.engine.admission import Admission, Room
 from vera_local.engine.seam import Engine
-from vera_local.judge import Judge, Verdict, judge_conversation
-from vera_local.run.checks import check_lengths
+from vera_local.judge import Judge, Lookahead, Verdict, judge_conversation, own_part
+from vera_local.judge.exhibit import Exhibit
+from vera_local.run.checks import TooLong
+from vera_local.run.docket import Docket
+from vera_local.run.host import Key, key_of
+from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.seats import Seat
-from vera_local.run.stage import Stage
+from vera_local.run.stage import Held, Job, Stage
 from vera_local.run.store import Store
 
+STAGE = ROLE = "judge"
+"""What judging goes by in the account of what a run used."""
 
-async def judge_stage(plan: Plan, seat: Seat, store: Store, engine: Engine, watcher: Watcher) -> None:
-    """Rate every judgeable conversation that was not rated from this seat yet.
+
+class Chair(NamedTuple):
+    """A judge in a seat on one replica, and what it asks ahead there."""
+
+    judge: Judge
+    ahead: Lookahead
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The judges of one engine. A conversation is rated from all their seats while its transcript is in the cache.
+
+    `replicas`: for each replica of the engine, its chairs. `known`: seat -> conversations that it rated before.
+    """
+
+    plan: Plan
+    seats: Sequence[Seat]
+    replicas: Sequence[Sequence[Chair]]
+    known: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def of(
+        cls, plan: Plan, seats: Sequence[Seat], places: Iterable[tuple[Engine, Room]], store: Store, ledger: Ledger
+    ) -> Bench:
+        """The bench as the store has it, on these replicas; what an engine's failure left there is taken back first."""
+        for seat in seats:
+            store.forget_failed(seat.name)
+
+        def chair(seat: Seat, engine: Engine, room: Room) -> Chair:
+            judge = make_judge(plan, seat, ledger.metered(engine, STAGE, ROLE, seat.judge, room.requests))
+            spare = partial(_spare, engine.limits.ridge, room, own_part(judge, plan.bundle.rubric))
+            return Chair(judge, Lookahead(spare, plan.config.lookahead))
+
+        replicas = [[chair(seat, engine, room) for seat in seats] for engine, room in places]
+        return cls(plan, seats, replicas, {seat.name: store.rated(seat.name) for seat in seats})
+
+    @property
+    def rubric(self) -> Rubric:
+        return self.plan.bundle.rubric
+
+    @property
+    def key(self) -> Key:
+        """What the engine goes by."""
+        return key_of(self.seats[0].player)
+
+    @property
+    def title(self) -> str:
+        """What the work is called, beside that of other judges."""
+        names = dict.fromkeys(seat.judge for seat in self.seats)
+        return "Judging" if len(self.seats) == len(self.plan.judges) else f"Judging by {', '.join(names)}"
+
+    def steps(self, conversations: int) -> int:
+        """The most questions that are asked about so many conversations."""
+        return conversations * longest_path(self.rubric) * len(self.seats)
+
+    def unrated(self, conversation: str) -> list[int]:
+        """The seats that have not rated it, by their places."""
+        return [place for place, seat in enumerate(self.seats) if conversation not in self.known[seat.name]]
+
+
+async def judge_stage(
+    bench: Bench, docket: Docket, store: Store, admission: Admission[Hashable], ledger: Ledger, watcher: Watcher
+) -> None:
+    """Rate every conversation of the docket from all seats of the bench.
 
     Raises EngineDied (in an ExceptionGroup); the verdicts given until then are in the store.
     """
-    judge = make_judge(plan, seat, engine)
-    store.forget_failed(seat.name)
-    waiting = unrated(store, seat)
-    await check_lengths(judge, plan.bundle.rubric, waiting, watcher.say)
-    needs = {c.id: await _kept(judge, plan.bundle.rubric, c) for c in waiting}
-    admission = Admission.to(engine.limits)
-    label = "Judging" if len(plan.judges) == 1 else f"Judging by {seat.name}"
-    meter = Meter(label, len(waiting), len(waiting) * longest_path(plan.bundle.rubric))
-    with watcher.stage(meter) as changed:
+    meter, lengths = Meter(bench.title, docket.size, bench.steps(docket.size)), TooLong(watcher.say)
+    with watcher.stage(meter) as changed, ledger.stage(STAGE):
         stage = Stage(store, admission, meter, changed)
-        async with asyncio.TaskGroup() as group:
-            for c in sorted(waiting, key=lambda c: -needs[c.id]):
-                group.create_task(_rate(stage, judge, plan.bundle.rubric, c, needs[c.id]))
+        await stage.all(_jobs(bench, docket, stage, ledger, lengths))
+        lengths.say_all(docket.size)
 
 
-def unrated(store: Store, seat: Seat) -> list[Conversation]:
-    """The conversations that are still to be judged from a seat."""
-    rated = store.rated(seat.name)
-    return [c for c in store.conversations() if c.judgeable and c.id not in rated]
+async def _jobs(bench: Bench, docket: Docket, stage: Stage, ledger: Ledger, lengths: TooLong) -> AsyncIterator[Job]:
+    """The conversations as they come, each looked at by its judges before it asks to be let in."""
+    async for id in docket:
+        # More may have come, or fewer than was thought.
+        stage.meter.steps += bench.steps(docket.size - stage.meter.jobs)
+        stage.meter.jobs = docket.size
+        conversation, shown, kept = stage.store.conversation(id), dict[int, Exhibit](), 0
+        for place in bench.unrated(id):
+            judge = bench.replicas[0][place].judge
+            shown[place] = await judge.look(conversation, bench.rubric.questions)
+            kept = max(kept, judge.engine.limits.kept(await lengths.of(judge, shown[place], bench.rubric)))
+        yield Job({bench.key: kept}, partial(_rate, bench, shown, stage, ledger))
+
+
+async def _rate(bench: Bench, shown: Mapping[int, Exhibit], stage: Stage, ledger: Ledger, lease: Held) -> None:
+    """One conversation from all seats that have not rated it, on the replica that it was let in to."""
+    chairs = bench.replicas[lease.replica(bench.key)]
+    for place, exhibit in shown.items():
+        await _rate_from(bench, place, chairs[place], exhibit, stage, ledger)
+
+
+async def _rate_from(bench: Bench, place: int, chair: Chair, shown: Exhibit, stage: Stage, ledger: Ledger) -> None:
+    asked, judge = 0, chair.judge
+
+    def record(place_in_path: int, verdict: Verdict) -> None:
+        nonlocal asked
+        stage.store.add_verdict(shown.conversation, judge.name, place_in_path, verdict)
+        asked += 1
+        stage.step(verdict.usage)
+        ledger.kept(STAGE, ROLE, bench.seats[place].judge, verdict.usage)
+
+    known = stage.store.verdicts(shown.conversation, judge.name)
+    ratings = await judge_conversation(judge, bench.rubric, shown, known, record, chair.ahead)
+    stage.store.set_ratings(shown.conversation, judge.name, ratings)
+    stage.meter.steps -= longest_path(bench.rubric) - asked
+
+
+def _spare(ridge: int, room: Room, tokens: int) -> int:
+    """How many more questions of so many tokens the engine could take almost for nothing: up to its ridge, and to what
+    its cache still holds."""
+    wide = ridge - room.requests.under_way
+    return wide if room.free is None else min(wide, room.free // tokens)
 
 
 def make_judge(plan: Plan, seat: Seat, engine: Engine) -> Judge:
@@ -73,25 +172,3 @@ def longest_path(rubric: Rubric) -> int:
         return 1 + max(from_here(rubric.follow(question, option)) for option in question.options)
 
     return from_here(rubric.questions[0])
-
-
-async def _kept(judge: Judge, rubric: Rubric, conversation: Conversation) -> int:
-    return await judge.kept(await judge.look(conversation, rubric.questions), rubric.questions)
-
-
-async def _rate(stage: Stage, judge: Judge, rubric: Rubric, conversation: Conversation, tokens: int) -> None:
-    """One conversation, from admission to its ratings in the store."""
-    asked = 0
-
-    def record(place: int, verdict: Verdict) -> None:
-        nonlocal asked
-        stage.store.add_verdict(conversation.id, judge.name, place, verdict)
-        asked += 1
-        stage.step(verdict.usage)
-
-    async with stage.job(tokens):
-        known = stage.store.verdicts(conversation.id, judge.name)
-        shown = await judge.look(conversation, rubric.questions)
-        ratings = await judge_conversation(judge, rubric, shown, known, record)
-        stage.store.set_ratings(conversation.id, judge.name, ratings)
-        stage.meter.steps -= longest_path(rubric) - asked

@@ -54,9 +54,10 @@ class Ledger:
         with suppress(*(() if kind is None else (UserError,))):
             self.save()
 
-    def metered(self, engine: Engine, stage: str, role: str, model: str) -> Engine:
-        """The engine with its requests counted there; several engines of one model may be counted together."""
-        return Metered(engine, self._tally((stage, role, model)))
+    def metered(self, engine: Engine, stage: str, role: str, model: str, *also: Busy) -> Engine:
+        """The engine with its requests counted there, and under way on the clocks `also`; several engines of one model
+        may be counted together."""
+        return Metered(engine, self._tally((stage, role, model)), also)
 
     def kept(self, stage: str, role: str, model: str, usage: Usage) -> None:
         """What something cost that went into the store; the rest of what was asked is waste."""

@@ -61,6 +61,7 @@ class Watcher:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._bars: Progress | None = None
 
     def say(self, line: str) -> None:
         """One plain line, which can hold what a server said."""
@@ -86,10 +87,25 @@ class Watcher:
         self.say(f"{meter.stage}: {_finished(meter)}")
 
     def _bar(self, meter: Meter) -> Iterator[Callable[[], None]]:
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[counts]}"))
-        with Progress(*columns, console=self._console, transient=True) as bar:
-            task: TaskID = bar.add_task(meter.stage, total=meter.steps, counts=meter.text())
-            yield lambda: bar.update(task, completed=meter.steps_done, total=meter.steps, counts=meter.text())
+        bars = self._shown()
+        task: TaskID = bars.add_task(meter.stage, total=meter.steps, counts=meter.text())
+        try:
+            yield lambda: bars.update(task, completed=meter.steps_done, total=meter.steps, counts=meter.text())
+        finally:
+            bars.remove_task(task)
+            if not bars.tasks:
+                bars.stop()
+                self._bars = None
+
+    def _shown(self) -> Progress:
+        """What shows the bars of all stages that go on at the same time: a terminal has one place for them."""
+        if self._bars is None:
+            columns = (
+                SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[counts]}"),
+            )  # fmt: skip
+            self._bars = Progress(*columns, console=self._console, transient=True)
+            self._bars.start()
+        return self._bars
 
     def _lines(self, meter: Meter) -> Iterator[Callable[[], None]]:
         said = meter.began

@@ -21,7 +21,7 @@ from vera_local.run.paper import BY_CHARACTERS, NO_WORK, Paper, Ruler, Work
 from vera_local.run.plan import Plan
 from vera_local.run.players import Player
 from vera_local.run.seats import Seat
-from vera_local.run.simulating import make_settings
+from vera_local.run.simulating import make_setting
 from vera_local.simulate import Setting
 
 RulerOf = Callable[[Player], Ruler]
@@ -147,7 +147,7 @@ def _setting(plan: Plan, pool: int, persona: Paper, chatbot: Paper) -> Setting:
     def engine_of(asked_for: Player) -> Engine:
         return persona
 
-    return make_settings(plan, engine_of, talker)[pool]
+    return make_setting(plan, pool, engine_of, talker)
 
 
 def _speakers(plan: Plan, pools: Sequence[_Pool], count: int) -> Iterator[Part]:

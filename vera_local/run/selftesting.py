@@ -11,7 +11,7 @@ from pathlib import Path
 
 import vera_local
 from vera_local.bundle import Suite, suite_of
-from vera_local.engine.admission import Admission
+from vera_local.engine.admission import Admission, Room
 from vera_local.engine.seam import Engine
 from vera_local.errors import UserError
 from vera_local.judge import Mode, Verdict
@@ -88,7 +88,7 @@ async def _asked(
 ) -> tuple[Answered, ...]:
     """All answers, shown as they come."""
     meter = Meter("Self-test", len(planned), sum(len(sitting.askings) for sitting in planned))
-    admission = Admission.to(engine.limits)
+    admission = Admission({seat.name: [Room.of(engine.limits)]})
     with watcher.stage(meter) as changed:
 
         def record(verdict: Verdict) -> None:
@@ -98,7 +98,7 @@ async def _asked(
 
         @asynccontextmanager
         async def room(tokens: int) -> AsyncIterator[None]:
-            async with admission.hold(tokens):
+            async with admission.hold({seat.name: tokens}):
                 meter.in_flight += 1
                 yield
                 meter.in_flight -= 1

@@ -2,70 +2,124 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from vera_local.bundle import Persona, PersonaPrompts
 from vera_local.chatbot import Chatbot, External, LocalChatbot, OpenAISettings
-from vera_local.conversation import Conversation, Message, Speaker
+from vera_local.conversation import Head, Message, Speaker
 from vera_local.engine.admission import Admission
 from vera_local.engine.folder import ROLE_DEFAULTS
-from vera_local.engine.seam import Draw, Engine
+from vera_local.engine.seam import ChatMessage, Draw, Engine
 from vera_local.engine.window import Context
-from vera_local.run.chatbots import EngineOf, opened_chatbot
-from vera_local.run.host import key_of
+from vera_local.run.chatbots import EngineOf
+from vera_local.run.expected import Footprint, MessageLengths
+from vera_local.run.host import Host, key_of
+from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
 from vera_local.run.players import Player
 from vera_local.run.progress import Meter, Watcher
-from vera_local.run.stage import Stage
+from vera_local.run.stage import CHATBOT, Held, Job, Stage
 from vera_local.run.store import Store
 from vera_local.simulate import MAX_WORDS, NotedSimulator, Rejected, Said, Setting, Simulator, converse
 
-FULL_MESSAGE = 0.5
-"""The expected length of a message, as a part of its token limit: people and chatbots stop before it."""
+CHARACTERS = 4
+"""Of a text that one token stands for, where a text is not worth counting."""
+
+STAGE = "simulate"
+ROLES = {Speaker.PERSONA: "simulator", Speaker.CHATBOT: "chatbot"}
+"""What the stage and its sides go by in the account of what a run used."""
+
+Arrived = Callable[[Head], None]
+"""Called with each conversation that came to its end."""
 
 
-async def simulate_stage(plan: Plan, store: Store, engine_of: EngineOf, watcher: Watcher) -> None:
+@dataclass(frozen=True)
+class Talk:
+    """All that the conversations of a run are held with."""
+
+    plan: Plan
+    store: Store
+    host: Host
+    chatbot: Chatbot
+    ledger: Ledger
+    arrived: Arrived
+
+    def player(self, pool: int, side: Speaker) -> Player | None:
+        """The model of ours that plays a side of the conversations with a pool's simulator; None where none does."""
+        if side is Speaker.PERSONA:
+            return self.plan.simulators[pool] if self.plan.simulators else None
+        return self.plan.chatbot if isinstance(self.plan.chatbot, Player) else None
+
+    def engines(self, pool: int) -> dict[Speaker, Hashable]:
+        """What the engine of each side that is ours goes by."""
+        players = {side: self.player(pool, side) for side in (Speaker.PERSONA, Speaker.CHATBOT)}
+        return {side: key_of(player) for side, player in players.items() if player is not None}
+
+
+async def simulate_stage(talk: Talk, admission: Admission[Hashable], watcher: Watcher) -> None:
     """Bring every conversation of the store to its end on the engines of the plan's speakers.
 
     Raises EngineDied (in an ExceptionGroup) and UserError; what was said until then is in the store.
     """
-    async with opened_chatbot(plan, engine_of) as chatbot:
-        await _simulate(plan, store, engine_of, chatbot, watcher)
+    unfinished = _unfinished(talk, watcher)
+    meter = Meter("Simulating", len(unfinished), sum(talk.plan.turns - head.turns for head in unfinished))
+    with watcher.stage(meter) as changed, talk.ledger.stage(STAGE):
+        stage = Stage(talk.store, admission, meter, changed)
+        await stage.all(_jobs(talk, stage, unfinished))
 
 
-async def _simulate(plan: Plan, store: Store, engine_of: EngineOf, chatbot: Chatbot, watcher: Watcher) -> None:
-    unfinished = _unfinished(store, chatbot, watcher)
-    settings, personas = make_settings(plan, engine_of, chatbot), {p.name: p for p in plan.personas}
-    pools = {c.id: (c.repeat - 1) // plan.config.repeats for c in unfinished}
-    needs = {c.id: await _tokens(plan, pools[c.id], settings[pools[c.id]], personas[c.persona]) for c in unfinished}
-    limits = [engine_of(player).limits for player in plan.speakers]
-    admission = Admission.to(*limits, jobs=chatbot.places or max(1, len(unfinished)))
-    meter = Meter("Simulating", len(unfinished), sum(plan.turns - len(c.messages) for c in unfinished))
-    with watcher.stage(meter) as changed:
-        stage = Stage(store, admission, meter, changed)
-        async with asyncio.TaskGroup() as group:
-            for c in sorted(unfinished, key=lambda c: -needs[c.id]):
-                group.create_task(_hold(stage, settings[pools[c.id]], personas[c.persona], c, needs[c.id]))
-
-
-def _unfinished(store: Store, chatbot: Chatbot, watcher: Watcher) -> list[Conversation]:
+def _unfinished(talk: Talk, watcher: Watcher) -> list[Head]:
     """The conversations to go on with; those that the chatbot held in a session of its own begin anew."""
-    store.reopen_failed()
-    unfinished = [c for c in store.conversations() if c.ending is None]
-    lost = {c.id for c in unfinished if chatbot.remembers and any(m.speaker is Speaker.CHATBOT for m in c.messages)}
+    talk.store.reopen_failed()
+    unfinished = talk.store.unfinished()
+    lost = {head.id for head in unfinished if talk.chatbot.remembers and head.by_chatbot}
     if lost:
         watcher.say(f"{len(lost)} conversations begin anew: the chatbot kept their history in sessions that are over")
-        store.begin_anew(lost)
-    return [replace(c, messages=()) if c.id in lost else c for c in unfinished]
+        talk.store.begin_anew(lost)
+    return [head._replace(turns=0, by_chatbot=0, characters=0) if head.id in lost else head for head in unfinished]
 
 
-def make_settings(plan: Plan, engine_of: EngineOf, chatbot: Chatbot) -> tuple[Setting, ...]:
-    """What all conversations with one simulator share, by simulator, on these engines; one where there is none."""
-    return tuple(_setting(plan, player, engine_of, chatbot) for player in plan.simulators or (None,))
+async def _jobs(talk: Talk, stage: Stage, unfinished: Sequence[Head]) -> AsyncIterator[Job]:
+    """The conversations, those that are expected to become the longest first."""
+    personas = {p.name: p for p in talk.plan.personas}
+    footprints = await _footprints(talk, personas, unfinished)
+    places = {} if talk.chatbot.places is None else {CHATBOT: 0}
+    for head in sorted(unfinished, key=lambda head: -sum(footprints[head.id].needs().values())):
+        footprint = footprints.pop(head.id)
+        holding = _Holding(talk, stage, _pool(talk, head), personas[head.persona], head.id, footprint)
+        yield Job(footprint.needs() | places, holding.hold)
 
 
-def _setting(plan: Plan, player: Player | None, engine_of: EngineOf, chatbot: Chatbot) -> Setting:
+async def _footprints(talk: Talk, personas: Mapping[str, Persona], unfinished: Sequence[Head]) -> dict[str, Footprint]:
+    pools = range(max(1, len(talk.plan.simulators)))
+    settings = [make_setting(talk.plan, pool, talk.host.engine, talk.chatbot) for pool in pools]
+    lengths = [MessageLengths.of(_limits(talk.plan, pool)) for pool in pools]
+    prompts = _Prompts(settings)
+    footprints = {}
+    for head in unfinished:
+        pool = _pool(talk, head)
+        noted = isinstance(settings[pool].simulator, NotedSimulator)
+        footprints[head.id] = Footprint(
+            engines=talk.engines(pool),
+            before=await prompts.tokens(pool, personas[head.persona]),
+            said=head.characters // CHARACTERS,
+            left=talk.plan.turns - head.turns,
+            lengths=lengths[pool],
+            whole=frozenset({Speaker.CHATBOT} if noted else Speaker),
+        )
+    return footprints
+
+
+def _pool(talk: Talk, head: Head) -> int:
+    """Which simulator's conversation it is."""
+    return (head.repeat - 1) // talk.plan.config.repeats
+
+
+def make_setting(plan: Plan, pool: int, engine_of: EngineOf, chatbot: Chatbot) -> Setting:
+    """What a conversation with the simulator of a pool is held with, on these engines."""
+    player = plan.simulators[pool] if plan.simulators else None
     return Setting(
         simulator=None if player is None else _simulator(plan, player, engine_of),
         chatbot=chatbot,
@@ -114,22 +168,10 @@ def _from_notes(engine: Engine, draw: Draw, prompts: PersonaPrompts, end_signal:
     )
 
 
-async def _tokens(plan: Plan, pool: int, setting: Setting, persona: Persona) -> int:
-    """What a conversation is expected to keep, when it ends, in the KV cache of an engine that hosts it.
-
-    An estimate: full-length messages would take twice as much. The chatbot's system prompt is one for all, so it is
-    not counted; an engine that does not tell its KV cache is not asked for token counts either.
-    """
-    simulator = setting.simulator
-    if simulator is None:
-        return await _tokens_of_reply(setting.chatbot, persona)
-    player = plan.simulators[pool]
-    said = int(FULL_MESSAGE * plan.turns / 2 * (player.draw.max_tokens + _longest_reply(plan.chatbot)))
-    prompt = simulator.prompt(persona, ())
-    before = 0 if simulator.engine.limits.kv_tokens is None else await simulator.engine.count_tokens(prompt)
-    # The two sides see the history in different roles, so one engine keeps it twice.
-    shared = isinstance(plan.chatbot, Player) and key_of(player) == key_of(plan.chatbot)
-    return before + (2 * said if shared else said)
+def _limits(plan: Plan, pool: int) -> dict[Speaker, int]:
+    """The most tokens of a message of each side, for sides that write messages of their own."""
+    persona = {Speaker.PERSONA: plan.simulators[pool].draw.max_tokens} if plan.simulators else {}
+    return {**persona, Speaker.CHATBOT: _longest_reply(plan.chatbot)}
 
 
 def _longest_reply(chatbot: Player | External) -> int:
@@ -140,30 +182,75 @@ def _longest_reply(chatbot: Player | External) -> int:
     return told or ROLE_DEFAULTS.chatbot.max_tokens
 
 
-async def _tokens_of_reply(chatbot: Chatbot, persona: Persona) -> int:
-    """`_tokens` where the chatbot answers the persona's opening and nothing else is written."""
-    if not isinstance(chatbot, LocalChatbot):
-        return 0
-    opening = Message(Speaker.PERSONA, persona.opening or "")
-    if chatbot.engine.limits.kv_tokens is None:
-        return 0
-    return await chatbot.engine.count_tokens(chatbot.prompt((opening,))) + int(FULL_MESSAGE * chatbot.draw.max_tokens)
+@dataclass(slots=True)
+class _Prompts:
+    """What stands before a conversation, in tokens of the engine that plays its persona; counted once per persona."""
+
+    settings: Sequence[Setting]
+    counted: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    async def tokens(self, pool: int, persona: Persona) -> int:
+        """0 where the engine does not tell its KV cache: it is then not asked for token counts either."""
+        place = pool, persona.name
+        if place not in self.counted:
+            self.counted[place] = await self._count(self.settings[pool], persona)
+        return self.counted[place]
+
+    async def _count(self, setting: Setting, persona: Persona) -> int:
+        if (simulator := setting.simulator) is not None:
+            return await _counted(simulator.engine, simulator.prompt(persona, ()))
+        chatbot, opening = setting.chatbot, Message(Speaker.PERSONA, persona.opening or "")
+        return await _counted(chatbot.engine, chatbot.prompt((opening,))) if isinstance(chatbot, LocalChatbot) else 0
 
 
-async def _hold(stage: Stage, setting: Setting, persona: Persona, conversation: Conversation, tokens: int) -> None:
-    """One conversation, from admission to its end in the store."""
+async def _counted(engine: Engine, prompt: Sequence[ChatMessage]) -> int:
+    return 0 if engine.limits.kv_tokens is None else await engine.count_tokens(prompt)
 
-    def record(turn: int, said: Said) -> None:
-        stage.store.add_message(conversation.id, turn, said)
-        stage.step(said.usage)
 
-    def reject(turn: int, rejected: Rejected) -> None:
-        stage.store.simulated.add_rejected(conversation.id, turn, rejected)
-        stage.meter.usage += rejected.usage
+@dataclass(frozen=True)
+class _Holding:
+    """One conversation, from its admission to its end in the store."""
 
-    async with stage.job(tokens):
-        ended = await converse(setting, persona, conversation, record, reject)
+    talk: Talk
+    stage: Stage
+    pool: int
+    persona: Persona
+    id: str
+    footprint: Footprint
+
+    async def hold(self, lease: Held) -> None:
+        store, setting = self.stage.store, self._setting(lease)
+        record = partial(self._record, lease)
+        ended = await converse(setting, self.persona, store.conversation(self.id), record, self._reject)
         held = ended.conversation
         assert held.ending is not None
-        stage.store.end(held.id, held.ending, ended.detail)
-        stage.meter.steps -= setting.turns - len(held.messages)
+        store.end(held.id, held.ending, ended.detail)
+        self.stage.meter.steps -= setting.turns - len(held.messages)
+        self.talk.arrived(held.head)
+
+    def _setting(self, lease: Held) -> Setting:
+        """On the replicas that it was let in to, so that its beginnings stay in their caches."""
+        talk, chatbot = self.talk, self.talk.chatbot
+
+        def engine_of(side: Speaker, player: Player) -> Engine:
+            key = key_of(player)
+            engine, requests = talk.host.engines(player)[lease.replica(key)], lease.room(key).requests
+            return talk.ledger.metered(engine, STAGE, ROLES[side], player.profile.name, requests)
+
+        if isinstance(chatbot, LocalChatbot) and isinstance(talk.plan.chatbot, Player):
+            chatbot = replace(chatbot, engine=engine_of(Speaker.CHATBOT, talk.plan.chatbot))
+        return make_setting(talk.plan, self.pool, partial(engine_of, Speaker.PERSONA), chatbot)
+
+    def _record(self, lease: Held, turn: int, said: Said) -> None:
+        side = said.message.speaker
+        self.stage.store.add_message(self.id, turn, said)
+        self.footprint.grew(side, said.usage)
+        for key, tokens in self.footprint.needs().items():
+            lease.resize(key, tokens)
+        self.stage.step(said.usage)
+        if (player := self.talk.player(self.pool, side)) is not None:
+            self.talk.ledger.kept(STAGE, ROLES[side], player.profile.name, said.usage)
+
+    def _reject(self, turn: int, rejected: Rejected) -> None:
+        self.stage.store.simulated.add_rejected(self.id, turn, rejected)
+        self.stage.meter.usage += rejected.usage

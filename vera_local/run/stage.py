@@ -1,15 +1,26 @@
-"""What the jobs of one stage share: the store, the engines' room and the meter. Knows neither talking nor judging."""
+"""How the jobs of a stage are let in and counted. Knows neither talking nor judging."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
-from vera_local.engine.admission import Admission
-from vera_local.engine.seam import Usage
+from vera_local.engine.admission import Admission, Lease, Room
+from vera_local.engine.seam import Engine, Usage
 from vera_local.run.progress import Meter
 from vera_local.run.store import Store
+
+Held = Lease[Hashable]
+
+
+class Job(NamedTuple):
+    """One conversation's work: the tokens that it will keep in each engine, and what is done once it is let in."""
+
+    needs: Mapping[Hashable, int]
+    work: Callable[[Held], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +28,47 @@ class Stage:
     """One stage at work; `changed` tells whoever shows the meter."""
 
     store: Store
-    admission: Admission
+    admission: Admission[Hashable]
     meter: Meter
     changed: Callable[[], None]
 
-    @asynccontextmanager
-    async def job(self, tokens: int) -> AsyncIterator[None]:
-        """One conversation, from its admission with so many KV tokens to its end, which only a whole block reaches."""
-        async with self.admission.hold(tokens):
-            self.meter.in_flight += 1
-            yield
-            self.meter.in_flight -= 1
-            self.meter.jobs_done += 1
-            self.changed()
+    async def all(self, jobs: AsyncIterator[Job]) -> None:
+        """Do all jobs, in the order given: the next one is looked up when the one before it was let in.
+
+        Raises what they raise, in an ExceptionGroup; the others are cancelled then.
+        """
+        async with asyncio.TaskGroup() as group:
+            async for job in jobs:
+                lease = await self.admission.enter(job.needs)
+                task = group.create_task(self._do(job, lease))
+                # A task that is cancelled before it begins runs no line of its own.
+                task.add_done_callback(partial(_leave, lease))
+
+    async def _do(self, job: Job, lease: Held) -> None:
+        self.meter.in_flight += 1
+        await job.work(lease)
+        self.meter.in_flight -= 1
+        self.meter.jobs_done += 1
+        self.changed()
 
     def step(self, usage: Usage) -> None:
         """A message or verdict that was committed, and what it cost."""
         self.meter.steps_done += 1
         self.meter.usage += usage
         self.changed()
+
+
+def _leave(lease: Held, task: asyncio.Task[None]) -> None:
+    lease.leave()
+
+
+def rooms_of(engines: Mapping[Hashable, Iterable[Engine]], places: int | None = None) -> dict[Hashable, list[Room]]:
+    """The room of each engine's replicas, and the `places` of a chatbot that is none of ours (None: any number)."""
+    rooms: dict[Hashable, list[Room]] = {
+        key: [Room.of(engine.limits) for engine in replicas] for key, replicas in engines.items()
+    }
+    return rooms if places is None else {**rooms, CHATBOT: [Room(None, places)]}
+
+
+CHATBOT = "chatbot"
+"""What a chatbot that is no engine of ours goes by where jobs are admitted."""

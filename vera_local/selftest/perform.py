@@ -11,7 +11,7 @@ from vera_local.judge import Judge, Verdict
 from vera_local.selftest.askings import Asking, Sitting, Variant
 from vera_local.selftest.marks import Answered
 
-Room = Callable[[int], AbstractAsyncContextManager[None]]
+Room = Callable[[int], AbstractAsyncContextManager[object]]
 """Waits until a sitting that keeps so many tokens in the KV cache may begin, and gives its place back at the end."""
 
 Record = Callable[[Verdict], None]
