@@ -38,13 +38,11 @@ def test_the_budget_holds_whatever_comes_and_fails(
     needs: list[dict[str, int]], jobs: int, replicas: int, unlucky: set[int], seed: int
 ) -> None:
     """Some jobs fail or are cancelled: the sum always fits, every other job ends, and all is given back."""
-    asyncio.run(_crowd(needs, rooms(100, jobs, replicas), unlucky, random.Random(seed)))
+    asyncio.run(_crowd(needs, jobs, replicas, unlucky, random.Random(seed)))
 
 
-async def _crowd(
-    needs: list[dict[str, int]], known: dict[str, list[Room]], unlucky: set[int], draw: random.Random
-) -> None:
-    admission = Admission(known)
+async def _crowd(needs: list[dict[str, int]], jobs: int, replicas: int, unlucky: set[int], draw: random.Random) -> None:
+    admission = Admission(rooms(100, jobs, replicas))
     held: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     ended: set[int] = set()
 
@@ -54,7 +52,7 @@ async def _crowd(
             for engine, tokens in need.items():
                 at[engine][number] = tokens
                 assert sum(at[engine].values()) <= 100 or len(at[engine]) == 1
-                assert len(at[engine]) <= known[engine][0].jobs
+                assert len(at[engine]) <= jobs
                 room = lease.room(engine)
                 assert room.tokens <= 100 or room.running == 1
                 assert room.tokens >= sum(at[engine].values())
@@ -161,4 +159,4 @@ async def test_without_known_kv_only_the_number_counts() -> None:
 
 def test_an_engine_s_room_is_most_of_its_cache() -> None:
     room = Room.of(Limits(context=10, kv_tokens=1000, sequences=5))
-    assert (room.budget, room.jobs) == (int(FILL * 1000), 5)
+    assert (room.budget, room.jobs) == (int(FILL * 1000), None)

@@ -89,7 +89,7 @@ async def test_the_same_seed_gives_the_same_run_whatever_the_order(
     runs = []
     for n, (handler, sequences) in enumerate([(at_random, 256), (late(1), 3), (late(2), 50), (late(3), 1)]):
         plan = make(out=tmp_path / f"run{n}", **how)
-        await run(plan, answering(handler, Limits(100_000, 1_000_000, sequences, ridge=16)), watcher)
+        await run(plan, answering(handler, Limits(100_000, None, sequences, ridge=16)), watcher)
         runs.append(contents(plan))
     assert runs[0]["ratings"]
     assert runs[1:] == runs[:1] * 3
@@ -181,7 +181,7 @@ async def test_a_conversation_is_rated_from_all_seats_of_an_engine_while_its_tra
     make: MakePlan, answering: Answering, watcher: Watcher
 ) -> None:
     plan = make(personas=3, judge_repeats=2, judge=["smollm2-135m-instruct"], judge_evidence=False)
-    opener = answering(at_random, Limits(context=100_000, kv_tokens=1_000_000, sequences=1))
+    opener = answering(at_random, Limits(context=100_000, kv_tokens=None, sequences=1))
     await run(plan, opener, watcher)
     whose = conversations(plan)
     shown = [whose[r.sampling.seed] for r in of_run(opener.requests) if judges(r)]

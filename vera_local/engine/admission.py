@@ -20,10 +20,10 @@ FILL = 0.9
 
 @dataclass(slots=True)
 class Room:
-    """What may be kept in one engine: `budget` tokens (None: no bound by tokens) of at most `jobs` jobs."""
+    """What may be kept in one engine: `budget` tokens of at most `jobs` jobs (None: not bounded so)."""
 
     budget: int | None
-    jobs: int
+    jobs: int | None
     tokens: int = 0
     running: int = 0
     requests: Busy = field(default_factory=Busy)
@@ -31,8 +31,12 @@ class Room:
 
     @classmethod
     def of(cls, limits: Limits) -> Room:
-        """What an engine of these limits can keep."""
-        return cls(None if limits.kv_tokens is None else int(FILL * limits.kv_tokens), limits.sequences)
+        """What an engine of these limits can keep. Where the cache is known it alone decides: requests beyond the
+        sequences that are generated at once wait in the engine, first come first served, so that all conversations go
+        on at one pace and none is left to end alone."""
+        if limits.kv_tokens is None:
+            return cls(None, limits.sequences)
+        return cls(int(FILL * limits.kv_tokens), None)
 
     @property
     def free(self) -> int | None:
@@ -43,7 +47,8 @@ class Room:
         """Whether a job may come in; one that is larger than all there is may, alone."""
         if self.running == 0:
             return True
-        return self.running < self.jobs and (self.free is None or tokens <= self.free)
+        crowded = self.jobs is not None and self.running >= self.jobs
+        return not crowded and (self.free is None or tokens <= self.free)
 
 
 @dataclass(slots=True)
