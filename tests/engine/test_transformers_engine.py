@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM
 from vera_local.bundle import load_bundle
 from vera_local.engine.grammar import pattern_of
 from vera_local.engine.hf import TransformersEngine
+from vera_local.engine.hf.network import device_name
 from vera_local.engine.hf.worker import Worker
 from vera_local.engine.options import option_probabilities
 from vera_local.engine.profile import find_profile
@@ -381,3 +382,9 @@ def test_a_worker_that_ended_holds_no_model(tiny_model_folder: Path, tmp_path: P
     worker: Worker = engine._worker
     asyncio.run(engine.aclose())
     assert not any(hasattr(value, "_network") for value in (*vars(engine).values(), *vars(worker).values()))
+
+
+@pytest.mark.parametrize(("gpus", "device"), [((), "cuda"), ((2,), "cuda:2")])
+def test_its_place_names_the_gpu(monkeypatch: pytest.MonkeyPatch, gpus: tuple[int, ...], device: str) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert device_name(gpus) == device

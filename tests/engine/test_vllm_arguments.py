@@ -15,8 +15,9 @@ import vera_local
 from vera_local.engine.machine import VISIBLE, Machine
 from vera_local.engine.placement import ANYWHERE, Place
 from vera_local.engine.profile import EngineOptions, Profile, find_profile, list_profiles
+from vera_local.engine.seam import EngineDied
 from vera_local.engine.surroundings import on_gpus, output_to
-from vera_local.engine.vllm import CPU_BLOCK, CPU_RIDGE, UNKNOWN_RIDGE, _arguments, _ridge
+from vera_local.engine.vllm import CPU_BLOCK, CPU_RIDGE, UNKNOWN_RIDGE, VllmEngine, _arguments, _ridge
 
 ROOT = Path(vera_local.__file__).parents[1]
 FOLDER = Path("/models/own")
@@ -123,6 +124,43 @@ def test_the_ridge_is_that_of_the_gpu(machine: Machine, own: Profile, ridge: int
     assert _ridge(own, machine) == ridge
 
 
+class FakeLlm:
+    """As much of AsyncLLM as sleeping takes."""
+
+    def __init__(self, awake: bool = True) -> None:
+        self.told: list[object] = []
+        self._awake = awake
+
+    async def sleep(self, level: int) -> None:
+        self.told.append(level)
+
+    async def wake_up(self) -> bool:
+        self.told.append("wake")
+        return self._awake
+
+
+def engine_on(llm: FakeLlm | None) -> VllmEngine:
+    engine = object.__new__(VllmEngine)
+    engine._llm = llm
+    return engine
+
+
+async def test_asleep_the_weights_are_kept_in_host_memory() -> None:
+    llm = FakeLlm()
+    engine = engine_on(llm)
+    await engine.sleep()
+    await engine.wake()
+    assert llm.told == [1, "wake"]
+
+
+@pytest.mark.parametrize("llm", [FakeLlm(awake=False), None], ids=["no memory", "closed"])
+async def test_an_engine_that_does_not_get_its_memory_back_is_dead(llm: FakeLlm | None) -> None:
+    engine = engine_on(llm)
+    await engine.sleep()
+    with pytest.raises(EngineDied, match="did not get its memory back"):
+        await engine.wake()
+
+
 def test_importing_the_module_imports_no_vllm_and_no_torch() -> None:
     script = "import sys, vera_local.engine.vllm; print(sorted({'vllm', 'torch', 'transformers'} & set(sys.modules)))"
     assert run(script) == "[]\n"
@@ -205,6 +243,7 @@ def test_lines_that_python_holds_back_go_where_they_were_meant_to(tmp_path: Path
     log = tmp_path / "engine.log"
     script = f"""
 from pathlib import Path
+from vera_local.engine.seam import EngineDied
 from vera_local.engine.surroundings import output_to
 print("before")
 with output_to(Path({str(log)!r})):

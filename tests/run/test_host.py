@@ -11,7 +11,8 @@ from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine
 from vera_local.engine.placement import ANYWHERE, Need, Place, Residency
 from vera_local.engine.profile import EngineOptions, Profile, PromptedRole, Role, Roles, Source, Template
-from vera_local.engine.seam import Draw, Engine
+from vera_local.engine.seam import ChatMessage, Draw, Engine, Request, Sampling
+from vera_local.errors import UserError
 from vera_local.run.host import Host, Key, Opening, key_of
 from vera_local.run.players import Player
 
@@ -53,6 +54,12 @@ class _Told(FakeEngine):
         self._name = name
         self._events = events
 
+    async def sleep(self) -> None:
+        self._events.append(f"sleep {self._name}")
+
+    async def wake(self) -> None:
+        self._events.append(f"wake {self._name}")
+
     async def aclose(self) -> None:
         # A close that is not waited for would be told after the next opening.
         await asyncio.sleep(0)
@@ -81,11 +88,13 @@ def need(name: str, stage: str = "talk", *, gb: int = 1, replicas: int = 1, can_
     return Need(name, gb * GB, 1, 4096, 1, replicas, stage, 4096, can_sleep)
 
 
-def needs(*players: Player, stages: Sequence[str] = (), gb: int = 1, replicas: int = 1) -> Mapping[Key, list[Need]]:
+def needs(
+    *players: Player, stages: Sequence[str] = (), gb: int = 1, replicas: int = 1, can_sleep: bool = False
+) -> Mapping[Key, list[Need]]:
     """The needs of engines of one size, each in its stage."""
     names = stages or ["talk"] * len(players)
     own = {key_of(p): p for p in players if p.url is None}
-    return {key: [need(str(n), names[n], gb=gb, replicas=replicas)] for n, key in enumerate(own)}
+    return {key: [need(str(n), names[n], gb=gb, replicas=replicas, can_sleep=can_sleep)] for n, key in enumerate(own)}
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +104,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def on(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     monkeypatch.setattr("vera_local.run.host.this_machine", lambda: machine)
+    monkeypatch.setattr("vera_local.run.host.free_ram_bytes", lambda: 1000 * GB)
 
 
 async def test_engines_that_fit_together_stay_open_through_all_stages() -> None:
@@ -195,3 +205,65 @@ async def test_an_engine_alone_takes_what_its_profile_says(monkeypatch: pytest.M
     await Host(opened, needs(a, served)).ready([a, served])
     assert opened.places["a"][0].kv_bytes is None
     assert opened.places["b"] == [ANYWHERE]
+
+
+HELLO = Request((ChatMessage("user", "hello"),), Sampling(0, 1, 5, 0))
+
+
+async def test_engines_of_a_later_stage_open_when_those_of_the_first_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, GPU)
+    opened, (a, b, c) = Openings(), [player(name) for name in "abc"]
+    host = Host(opened, needs(a, b, c, stages=("talk", "talk", "judge:c"), gb=35, can_sleep=True))
+    assert host.arrangement.residency is Residency.STAGES
+    await host.ready([a, b])
+    await asyncio.gather(*(host.engine(p).generate(HELLO) for p in (a, b)))
+    assert opened.events == ["open a", "open b"]
+    await host.ready([c])
+    await host.engine(c).generate(HELLO)
+    assert sorted(opened.events[2:4]) == ["sleep a", "sleep b"] and opened.events[4:] == ["open c"]
+    assert host.holds([a, b, c]) and not host.together
+    assert all(place.sleeps for of_one in opened.places.values() for place in of_one)
+    # Back again, and nothing is loaded twice.
+    await host.ready([a, b])
+    await asyncio.gather(*(host.engine(p).generate(HELLO) for p in (a, b)))
+    assert sorted(opened.events[5:]) == ["sleep c", "wake a", "wake b"]
+    await host.aclose()
+    assert all(engine.closed for engine in opened.engines)
+
+
+async def test_two_that_talk_and_do_not_fit_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, GPU)
+    opened, (a, b) = Openings(), [player(name) for name in "ab"]
+    host = Host(opened, needs(a, b, gb=60, can_sleep=True))
+    assert host.arrangement.residency is Residency.TURNS
+    await host.ready([a, b])
+
+    async def converse() -> None:
+        for _ in range(2):
+            await host.engine(a).generate(HELLO)
+            await host.engine(b).generate(HELLO)
+
+    await asyncio.gather(*(converse() for _ in range(8)))
+    assert opened.events == [
+        "open a", "sleep a", "open b", *["sleep b", "wake a", "sleep a", "wake b"] * 2
+    ]  # fmt: skip
+    assert not host.together
+    await host.aclose()
+
+
+async def test_what_cannot_work_is_told_before_anything_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, GPU)
+    opened, a = Openings(), player("a")
+    with pytest.raises(UserError, match="needs 120"):
+        Host(opened, needs(a, gb=120))
+    with pytest.raises(UserError, match="2 engines of 0 need 2 GPUs"):
+        Host(opened, needs(a, replicas=2))
+    assert opened.events == []
+
+
+async def test_sleeping_engines_must_fit_the_free_host_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, GPU)
+    monkeypatch.setattr("vera_local.run.host.free_ram_bytes", lambda: 20 * GB)
+    a, b = player("a"), player("b")
+    with pytest.raises(UserError, match=r"120\.0 GB of host memory, of which 20\.0 GB are free"):
+        Host(Openings(), needs(a, b, gb=60, can_sleep=True))

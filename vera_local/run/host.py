@@ -56,7 +56,7 @@ def opener(log: Path) -> Opener:
         if player.engine == "transformers":
             from vera_local.engine.hf import TransformersEngine
 
-            return TransformersEngine.open(player.profile, locate(player.profile), log)
+            return TransformersEngine.open(player.profile, locate(player.profile), log, opening.place)
         # Heavy to import, and not needed where a server hosts the models.
         from vera_local.engine.vllm import VllmEngine
 

@@ -14,6 +14,7 @@ from vera_local.engine.hf.row import Marks, Row
 from vera_local.engine.hf.worker import Worker
 from vera_local.engine.labels import check_labels
 from vera_local.engine.offline import go_offline
+from vera_local.engine.placement import ANYWHERE, Place
 from vera_local.engine.profile import Profile
 from vera_local.engine.seam import ChatMessage, ContextOverflow, InvalidRequest, Limits, Reply, Request
 from vera_local.engine.template import ChatTemplate
@@ -34,15 +35,16 @@ class TransformersEngine:
         self._worker = Worker(Batch(network, Constraints(template.tokenizer, self._ends)))
 
     @classmethod
-    def open(cls, profile: Profile, folder: Path, log: Path) -> TransformersEngine:
+    def open(cls, profile: Profile, folder: Path, log: Path, place: Place = ANYWHERE) -> TransformersEngine:
         """Load the model and be ready to generate.
 
-        `log` receives what transformers prints. Raises UserError where the files or this machine do not do.
+        `log` receives what transformers prints; of the `place` the first GPU counts. Raises UserError where the files
+        or this machine do not do.
         """
         go_offline()
         template = ChatTemplate.load(folder, profile.template)
         rows = min(SEQUENCES, profile.engine.max_num_seqs or SEQUENCES)
-        return cls(Network(load(profile, folder, log), rows), template, profile.context)
+        return cls(Network(load(profile, folder, log, place.gpus), rows), template, profile.context)
 
     @property
     def limits(self) -> Limits:

@@ -137,15 +137,16 @@ def _values(cache: DynamicCache) -> KeyValues:
     return [(layer.keys, layer.values) for layer in cache.layers]
 
 
-def load(profile: Profile, folder: Path, log: Path) -> Any:
-    """The model of a folder on the best device there is; UserError where it cannot be loaded.
+def load(profile: Profile, folder: Path, log: Path, gpus: Sequence[int] = ()) -> Any:
+    """The model of a folder on the first of `gpus`, else on the best device there is.
 
-    Only safetensors are read and no code of the folder is run. `log` receives what transformers prints.
+    Only safetensors are read and no code of the folder is run. `log` receives what transformers prints. Raises
+    UserError where the model cannot be loaded.
     """
     import torch
     from transformers import AutoModelForCausalLM
 
-    device = device_name()
+    device = device_name(gpus)
     try:
         with _log_to(log):
             model = AutoModelForCausalLM.from_pretrained(
@@ -166,12 +167,12 @@ def load(profile: Profile, folder: Path, log: Path) -> Any:
     return model.eval()
 
 
-def device_name() -> str:
-    """Where torch computes on this machine: cuda, mps or cpu."""
+def device_name(gpus: Sequence[int] = ()) -> str:
+    """Where torch computes on this machine: cuda (the first of `gpus`, where any is named), mps or cpu."""
     import torch
 
     if torch.cuda.is_available():
-        return "cuda"
+        return f"cuda:{gpus[0]}" if gpus else "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
