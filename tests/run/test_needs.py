@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import pytest
 
 from vera_local.engine.machine import Machine
+from vera_local.engine.seam import Request
+from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, run
 from vera_local.run.manifest import read
 from vera_local.run.needs import PROMPT, WIDTH, needs_of
@@ -87,20 +88,51 @@ async def test_the_choice_is_printed_and_recorded(
     said: list[str] = []
     monkeypatch.setattr(watcher, "say", said.append)
     plan = make(judge=[{"model": "qwen3-8b"}], personas=1, turns=2)
-    await run(plan, answering(lambda request: "Yes" if request.pattern else "hello"), watcher)
-    residency = (read(plan.out) or {})["residency"]
-    assert residency["choice"] == "together"
-    assert residency["reason"] in said
+    await run(plan, answering(answer), watcher)
+    residency = _residency(plan)
+    assert residency["choice"] == "together" and residency["reason"] in said
     assert set(residency["places"]) == {"smollm2-135m-instruct", "qwen3-8b"}
     assert residency["places"]["smollm2-135m-instruct"] == [{"gpus": [], "kv_bytes": 2**30, "sleeps": False}]
-    # Done with again, nothing is simulated: the record is that of the latest start, and the run is the same one.
-    before = (plan.out / "manifest.json").read_text(encoding="utf-8")
-    await run(plan, answering(lambda request: "Yes"), watcher)
-    latest = json.loads((plan.out / "manifest.json").read_text(encoding="utf-8"))
-    assert set(latest["residency"]["places"]) == {"qwen3-8b"}
-    assert {k: v for k, v in latest.items() if k != "residency"} == {
-        k: v for k, v in json.loads(before).items() if k != "residency"
-    }
+    # With nothing left to do nothing is opened, and the record stays.
+    await run(plan, answering(answer), watcher)
+    assert _residency(plan) == residency
+
+
+async def test_a_later_start_that_needs_other_engines_is_recorded_and_the_run_is_the_same(
+    make: MakePlan, answering: Callable[..., Any], watcher: Watcher
+) -> None:
+    plan = make(judge=[{"model": "qwen3-8b"}], personas=1, turns=2)
+    await run(plan, answering(answer), watcher, judge=False)
+    assert set(_residency(plan)["places"]) == {"smollm2-135m-instruct"}
+    identity = (read(plan.out) or {})["identity"]
+    await run(plan, answering(answer), watcher)
+    assert set(_residency(plan)["places"]) == {"qwen3-8b"}
+    assert (read(plan.out) or {})["identity"] == identity
+
+
+async def test_what_cannot_work_here_is_told_before_anything_is_written(
+    make: MakePlan, answering: Callable[..., Any], watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_gpu(monkeypatch, 24)
+    opened, plan = answering(answer), make(judge=[{"model": "qwen3-32b"}])
+    with pytest.raises(UserError, match=r"qwen3-32b needs .* and this machine has H of 24"):
+        await run(plan, opened, watcher)
+    assert not opened.engines and not plan.out.exists()
+    # The conversations can be held all the same.
+    await run(make(judge=[{"model": "qwen3-32b"}], personas=1, turns=2), opened, watcher, judge=False)
+
+
+def answer(request: Request) -> str:
+    """A message, or the first option."""
+    if request.pattern is None:
+        return "hello"
+    return request.pattern.strip("()$").split("|")[0].replace("\\", "")
+
+
+def _residency(plan: Plan) -> dict[str, Any]:
+    residency = (read(plan.out) or {})["residency"]
+    assert isinstance(residency, dict)
+    return residency
 
 
 async def test_a_run_with_one_engine_says_nothing_of_it(

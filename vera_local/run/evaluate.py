@@ -55,12 +55,12 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
 async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     """Find every model before anything is written; servers are asked only for a run that is yet to begin."""
     manifest.check(plan, judge=judge)
-    # Raises where these models cannot work on this machine.
-    Host(opener, needs_of(plan, simulate=True, judge=judge))
     if manifest.read(plan.out) is not None:
         # The transcripts are written when the first stage ends; before, a run may have been stopped with nothing yet.
         _must_be_whole(plan.out, begun=(plan.out / "conversations.jsonl").exists())
         return
+    # Raises where these models cannot work on this machine.
+    Host(opener, needs_of(plan, simulate=True, judge=judge))
     players = (*plan.speakers, *(seat.player for seat in plan.judges if judge))
     for player in {key_of(p): p for p in players if p.url is not None}.values():
         engine = await opener(Opening(player))
