@@ -37,6 +37,8 @@ async def stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, 
     Raises UserError and EngineDied; what was finished until then is in the store.
     """
     talks = simulate and bool(store.unfinished())
+    if not talks and not (judge and _left_to_judge(plan, store)):
+        return
     host = Host(opener, needs_of(plan, simulate=talks, judge=judge))
     _tell(plan, host, watcher)
     try:
@@ -52,6 +54,13 @@ async def stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, 
         raise cause(group) from group
     finally:
         await host.aclose()
+
+
+def _left_to_judge(plan: Plan, store: Store) -> bool:
+    """Whether a judge has anything to do with the conversations that there are."""
+    if any(store.unrated(seat.name) for seat in plan.judges):
+        return True
+    return plan.config.check_personas and bool(unchecked(plan, store))
 
 
 def _tell(plan: Plan, host: Host, watcher: Watcher) -> None:
