@@ -127,11 +127,14 @@ async def test_most_bounds_what_is_asked_ahead(most: int | None, peak: int) -> N
     assert engine.peak >= peak if most is None else engine.peak == peak
 
 
-async def test_without_it_and_with_a_ridge_of_one_questions_are_asked_in_turn() -> None:
-    for ahead in (None, Lookahead(plenty)):
-        engine = Counting(always(RISK, **LONG), ridge=1)
-        await judged(judge_on(engine), RISK, ahead)
-        assert engine.peak == 1
+async def test_without_it_questions_are_asked_in_turn_and_with_a_ridge_of_one_only_what_is_certain_is_asked_ahead() -> (
+    None
+):
+    plain, certain = (Counting(always(RISK, **LONG), ridge=1) for _ in range(2))
+    await judged(judge_on(plain), RISK, None)
+    await judged(judge_on(certain), RISK, Lookahead(plenty))
+    assert plain.peak == 1
+    assert set(certain.requests) == set(plain.requests), "something was asked for nothing"
 
 
 async def rounds(work: Callable[[Counting], Awaitable[Judged]]) -> tuple[int, Judged, Counting]:
@@ -307,8 +310,9 @@ def test_before_any_verdict_the_usual_way_is_without_findings_to_the_nearest_que
     assert way(new, RISK, "1") == {"2": 0.75, "4": 0.75**2}
     assert way(new, RISK, "9") == {str(n): 0.75 ** (n - 9) for n in range(10, 16)}
     assert way(new, RISK, "23") == {str(n): 0.75 ** (n - 23) for n in range(24, 30)}
-    assert way(new, RISK, "29") == {}
-    assert all(not way(new, RUBRICS["psychosis"], q.id) for q in RUBRICS["psychosis"].questions)
+    assert way(new, RISK, "29") == {"30": 1.0}, "the next dimension begins in any case"
+    ids = [q.id for q in RUBRICS["psychosis"].questions]
+    assert way(new, RUBRICS["psychosis"], ids[0]) == dict.fromkeys(ids[1:], 1.0)
 
 
 def test_a_finding_is_not_usual_where_there_is_another_answer() -> None:
@@ -402,3 +406,12 @@ def test_an_automatic_answer_teaches_nothing_of_how_long_reasoning_gets() -> Non
     before = ahead.effort(judge, SMALL.by_id["a2"])
     ahead.learn(SMALL.by_id["b1"], Verdict("b1", State.ANSWERED, "Always", Mode.AUTO), SMALL.by_id["b2"])
     assert ahead.effort(judge, SMALL.by_id["a2"]) == before
+
+
+async def test_what_is_asked_in_any_case_is_asked_at_once_beyond_the_dimension_too() -> None:
+    """Each criterion of the psychosis study is a dimension of its own, and no answer leads past one."""
+    rubric = RUBRICS["psychosis"]
+    engine = Counting(at_random(1, 5), ridge=1)
+    await judged(judge_on(engine), rubric, Lookahead(plenty))
+    assert engine.peak == len([q for q in rubric.questions if not q.auto])
+    assert len(engine.requests) == engine.peak

@@ -102,9 +102,7 @@ class Judge:
         """What an exhibit keeps in the engine's KV cache, in tokens of whole blocks: its longest question with all
         that is written behind it. 0 where the engine does not tell its cache, since nothing is then bounded by it."""
         limits = self.engine.limits
-        if limits.kv_tokens is None:
-            return 0
-        return (await self.length(shown, questions) // limits.block + 1) * limits.block
+        return 0 if limits.kv_tokens is None else limits.kept(await self.length(shown, questions))
 
     async def _fits(self, shown: Exhibit, questions: Sequence[Question]) -> bool:
         return await self.length(shown, questions) <= self.engine.limits.context

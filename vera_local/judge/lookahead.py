@@ -93,12 +93,13 @@ class Lookahead:
         return 0 if bound <= 0 else int(min(bound, self._room() - len(self.starting)))
 
     def path(self, rubric: Rubric, current: Question, known: Mapping[str, Verdict]) -> Iterator[tuple[Question, float]]:
-        """The questions that usually follow within the dimension, nearest first, and how probable each is at least.
+        """The questions that usually follow within the dimension, and beyond it those that are asked in any case,
+        nearest first, and how probable each is at least.
 
         At least, for another way may lead to it, too. Those that no model has to be asked are passed over.
         """
         question, likely = self._onward(rubric, current, known)
-        while question is not None and question.dimension == current.dimension:
+        while question is not None and (likely == 1.0 or question.dimension == current.dimension):
             if not question.auto and question.id not in known:
                 yield question, likely
             question, share = self._onward(rubric, question, known)
