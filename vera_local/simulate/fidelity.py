@@ -116,17 +116,17 @@ def _writes_other_side(text: str, scene: Scene) -> bool:
 
 
 def _repeats(text: str, scene: Scene) -> bool:
-    whole, own = words(text), words(own_words(text))
-    return any(
-        _said_before(whole if earlier.speaker is Speaker.PERSONA else own, words(earlier.text))
-        for earlier in scene.history
-    )
+    own, whole = words(own_words(text)), words(text)
+    return _said_before(whole, scene.history, Speaker.PERSONA) or _said_before(own, scene.history, Speaker.CHATBOT)
 
 
-def _said_before(now: tuple[str, ...], earlier: tuple[str, ...]) -> bool:
-    if min(size(now), size(earlier)) < SHORT:
+def _said_before(now: tuple[str, ...], history: Sequence[Message], by: Speaker) -> bool:
+    if (long := size(now)) < SHORT:
         return False
-    return now == earlier or (size(now) >= LONGER and alike(now, earlier, ALIKE))
+    said = (words(earlier.text) for earlier in history if earlier.speaker is by)
+    return any(
+        now == earlier or (long >= LONGER and alike(now, earlier, ALIKE)) for earlier in said if size(earlier) >= SHORT
+    )
 
 
 def _quotes(text: str, scene: Scene) -> bool:

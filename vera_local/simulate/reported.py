@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import reduce
+from functools import lru_cache, reduce
 
 _QUOTED = re.compile(r'"[^"\n]*"|[“„][^“”\n]*[“”]|«[^»\n]*»|「[^」\n]*」|(?<!\w)\'[^\'\n]+\'(?!\w)')
 
@@ -20,6 +20,7 @@ _WHOLE = re.compile(r'["“„]([^"“”]*)["“”]')
 _LEFT_OUT = " \N{HORIZONTAL ELLIPSIS} "
 
 
+@lru_cache(maxsize=16)  # Several rules ask it of one message.
 def own_words(text: str) -> str:
     """The text without what is quoted or reported; one that is a quotation as a whole is the writer's own."""
     plain = text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -84,8 +83,8 @@ def alike(one: Sequence[str], other: Sequence[str], share: float) -> bool:
     def enough(shared: int) -> bool:
         return units == 0 or 2.0 * shared / units >= share
 
-    # The first two are cheap upper bounds: no more can be shared than there is, and than there is in any order.
-    if not (enough(min(len(one), len(other))) and enough((Counter(one) & Counter(other)).total())):
+    # Cheap upper bounds: no more can be shared than the shorter one has, nor than stands anywhere in the other.
+    if not (enough(min(len(one), len(other))) and enough(sum(map(set(other).__contains__, one)))):
         return False
     return SequenceMatcher(None, one, other, autojunk=False).ratio() >= share
 
