@@ -1,9 +1,11 @@
 """What a run costs beside its engine: our own CPU time per request, peak memory and the size of the store.
 
-Whole runs by `vera_local.run.run`, from the plan to the files of results, on a FakeEngine that answers at once: every
-persona of suicide_risk, `--turns` messages, messages of about 30 and 60 words, a judge that answers at once with
-evidence and confidence. One run of `--conversations` and one of ten times as many, each in a process of its own, since
-the peak of a process never goes down. `--small` leaves the large one out. The last line is one JSON object.
+Whole runs by `vera_local.run.run`, from the plan to the files of results, on a FakeEngine that answers at once:
+personas of suicide_risk, messages of about 30 and 60 words, a judge that answers at once with evidence and confidence,
+and such answers that it is asked most of the rubric. One run of `--personas` x `--repeats` conversations and one of ten
+times as many repeats, each in a process of its own, since the peak of a process never goes down. `--small` leaves the
+large one out. The last line is one JSON object: microseconds of CPU of the whole process per request to the engine,
+with what the engine itself takes of them; memory and sizes in MB.
 """
 
 from __future__ import annotations
@@ -27,11 +29,10 @@ from typing import Any
 from rich.console import Console
 
 from vera_local.engine.fake import FakeEngine
-from vera_local.engine.seam import Engine, Finish, Limits, Reply, Request, Usage
+from vera_local.engine.seam import ChatMessage, Engine, Finish, Limits, Reply, Request, Sampling, Usage
 from vera_local.run import Opening, Watcher, load_config, make_plan, run
 from vera_local.run.store import NAME as STORE
 
-PERSONAS = 100
 WORDS = {"persona": 30, "chatbot": 60}
 LIMITS = Limits(context=100_000, kv_tokens=1_000_000, sequences=256)
 POOL = 4096
@@ -111,10 +112,10 @@ def _text(draw: random.Random, words: list[str], n: int) -> str:
     return ". ".join(sentences) + "."
 
 
-def measure(conversations: int, turns: int, folder: Path) -> dict[str, Any]:
+def measure(personas: int, repeats: int, turns: int, folder: Path) -> dict[str, Any]:
     """One run in this process."""
-    began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    plan = make_plan(load_config(None, _flags(conversations, turns, folder)))
+    start = _peak_mb()
+    plan = make_plan(load_config(None, _flags(personas, repeats, turns, folder)))
     engine = FakeEngine(Answers(), LIMITS, light=True)
 
     async def opener(opening: Opening) -> Engine:
@@ -125,21 +126,32 @@ def measure(conversations: int, turns: int, folder: Path) -> dict[str, Any]:
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     assert not outcome.missing_verdicts and len(outcome.scores) == 1, "the run is not whole"
     return {
-        "conversations": conversations,
-        "requests": engine.asked,
         "us_per_request": round(cpu / engine.asked * 1e6, 1),
-        "engine_us_per_request": round(_own_share(), 1),
-        "wall_s": round(wall, 1),
-        "start_mb": round(began),
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_mb": round(_peak_mb()),
         "store_mb": round((plan.out / STORE).stat().st_size / 1e6, 1),
+        "conversations": len(outcome.conversations),
+        "requests": engine.asked,
+        "start_mb": round(start),
+        "wall_s": round(wall, 1),
     }
 
 
-def _own_share(requests: int = 20_000) -> float:
-    """Microseconds of a request that the engine of this benchmark takes itself, which count as ours above."""
-    from vera_local.engine.seam import ChatMessage, Sampling
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
+
+def _flags(personas: int, repeats: int, turns: int, folder: Path) -> dict[str, Any]:
+    model, profile = folder / "model", folder / "fake.toml"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    (model / "model.safetensors").write_bytes(b"")
+    profile.write_text(PROFILE.format(folder=model))
+    roles = {"simulator": str(profile), "chatbot": str(profile), "judge": [str(profile)]}
+    return {"out": folder / "run", "personas": personas, "repeats": repeats, "turns": turns, **roles}
+
+
+def engine_share(requests: int = 20_000) -> float:
+    """Microseconds that the engine of this benchmark takes for a request, which count as ours."""
     engine = FakeEngine(Answers(), LIMITS, light=True)
     messages = tuple(ChatMessage("user", "word " * 45) for _ in range(16))
 
@@ -152,45 +164,38 @@ def _own_share(requests: int = 20_000) -> float:
     return (time.process_time() - began) / requests * 1e6
 
 
-def _flags(conversations: int, turns: int, folder: Path) -> dict[str, Any]:
-    model = folder / "model"
-    model.mkdir()
-    (model / "config.json").write_text("{}")
-    (model / "model.safetensors").write_bytes(b"")
-    profile = folder / "fake.toml"
-    profile.write_text(PROFILE.format(folder=model))
-    name = str(profile)
-    return {
-        "out": folder / "run", "personas": min(PERSONAS, conversations), "turns": turns,
-        "repeats": max(1, conversations // PERSONAS), "simulator": name, "chatbot": name, "judge": [name],
-    }  # fmt: skip
-
-
-def apart(conversations: int, turns: int) -> dict[str, Any]:
+def apart(personas: int, repeats: int, turns: int) -> dict[str, Any]:
     """`measure` in a process of its own."""
-    command = [sys.executable, __file__, "--one", str(conversations), "--turns", str(turns)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    sizes = ["--personas", str(personas), "--repeats", str(repeats), "--turns", str(turns)]
+    done = subprocess.run([sys.executable, __file__, "--here", *sizes], check=True, stdout=subprocess.PIPE, text=True)
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def compared(personas: int, repeats: int, turns: int, *, small: bool) -> dict[str, Any]:
+    """Both runs; what the large one took has _10x behind its name."""
+    sizes = {"turns": turns, "personas": personas, "repeats": repeats, "words": WORDS}
+    told = {**apart(personas, repeats, turns), "engine_us_per_request": round(engine_share(), 1), **sizes}
+    if not small:
+        told |= {f"{key}_10x": value for key, value in apart(personas, 10 * repeats, turns).items()}
     return told
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--conversations", type=int, default=1000, help="of the small run")
+    parser.add_argument("--personas", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=10, help="conversations of each persona, in the small run")
     parser.add_argument("--turns", type=int, default=30, help="messages of a conversation")
     parser.add_argument("--small", action="store_true", help="leave out the run of ten times as many")
-    parser.add_argument("--one", type=int, help="one run of so many conversations in this very process")
+    parser.add_argument("--here", action="store_true", help="one run in this very process")
     given = parser.parse_args()
-    if given.one:
+    sizes = given.personas, given.repeats, given.turns
+    if given.here:
         with tempfile.TemporaryDirectory() as folder:
-            print(json.dumps(measure(given.one, given.turns, Path(folder))))
-        return
-    small = apart(given.conversations, given.turns)
-    large = None if given.small else apart(10 * given.conversations, given.turns)
-    told = {**small, "turns": given.turns, "personas": min(PERSONAS, given.conversations), "words": WORDS}
-    if large is not None:
-        told |= {"peak_mb_10x": large["peak_mb"], "us_per_request_10x": large["us_per_request"], "large": large}
+            told = measure(*sizes, Path(folder))
+    else:
+        told = compared(*sizes, small=given.small)
     print(json.dumps(told))
 
 
