@@ -46,7 +46,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     connect, render = sqlite3.connect, Template.render
 
     def connected(*args: Any, **more: Any) -> sqlite3.Connection:
-        connection = connect(*args, **more)
+        connection: sqlite3.Connection = connect(*args, **more)
         connection.set_trace_callback(lambda _: work.update(statements=1))
         connection.set_progress_handler(lambda: work.update(sqlite_steps=100), 100)
         return connection
