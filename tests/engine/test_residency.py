@@ -56,10 +56,13 @@ class Sleepy(FakeEngine):
         self.begun = 0
         self.answering = 0
         self.failure: Exception | None = None
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
         memory.take(takes)
 
     async def _answered(self) -> str:
         await pause(self._draw.randrange(4))
+        await self.may_answer.wait()
         return "hello"
 
     async def generate(self, request: Request) -> Reply:
@@ -284,6 +287,46 @@ async def test_a_request_that_is_given_up_while_it_waits_leaves_nothing_behind()
     await pause(50)
     assert inner[0].awake and inner[1].begun == 0
     assert all(m.left is None and not m.waiting and m.in_flight == 0 for m in gate._members)
+
+
+async def test_nobody_gets_ahead_on_a_gpu_that_is_waited_for() -> None:
+    """One over both GPUs waits for two engines; another, which could have the first GPU sooner, came later."""
+    _, inner, (over_both, later, one, two) = await opened({0: 10, 1: 10}, {0: 8, 1: 8}, {0: 6}, {0: 6}, {1: 6})
+    assert [engine.awake for engine in inner] == [False, False, True, True]
+    for busy in inner[2:]:
+        busy.may_answer.clear()
+    order: list[str] = []
+
+    async def ask(name: str, engine: Engine) -> None:
+        await engine.generate(HELLO)
+        order.append(name)
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        for name, engine in (("one", one), ("two", two), ("over both", over_both), ("later", later)):
+            group.create_task(ask(name, engine))
+            await pause(5)
+        inner[2].may_answer.set()
+        await pause(100)
+        assert order == ["one"]
+        inner[3].may_answer.set()
+    assert order == ["one", "two", "over both", "later"]
+
+
+async def test_a_request_given_up_just_when_its_engine_woke_counts_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, inner, (first, second) = await opened(*TWO)
+    waiting = asyncio.create_task(first.generate(HELLO))
+    wake = inner[0].wake
+
+    async def wake_and_give_up() -> None:
+        await wake()
+        # Ahead of the task itself, which the gate is about to let through.
+        asyncio.get_running_loop().call_soon(waiting.cancel)
+
+    monkeypatch.setattr(inner[0], "wake", wake_and_give_up)
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert waiting.cancelled() and inner[0].begun == 0
+    assert gate._members[0].in_flight == 0
+    assert (await asyncio.wait_for(second.generate(HELLO), timeout=5)).text == "hello"
 
 
 async def test_what_was_held_back_goes_on_when_nobody_waits_any_more() -> None:
