@@ -84,7 +84,7 @@ def test_what_is_about_to_run_is_told(command: Command, tmp_path: Path, capfd: p
         "judge 2  Qwen3 8B, mode think, at most 2048 tokens of reasoning, long transcripts cut, without evidence" in err
     )
     assert "Note:" not in err
-    assert "Judging by a#2: 2/2 done" in err
+    assert "Judging by a: 2/2 done" in err
     assert "Judging by qwen3-8b:think: 2/2 done" in err
 
 
