@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vera_local.engine.embedded import NAME
+from vera_local.engine.placement import ANYWHERE
 from vera_local.engine.profile import Profile, find_profile
 from vera_local.engine.seam import NO_USAGE, ChatMessage, Engine, Limits, Reply, Request, Sampling, Usage
 from vera_local.engine.source import locate
-from vera_local.engine.vllm import CPU_BLOCK, VllmEngine, _arguments, _output_to, _prepare_environment, _sampling
+from vera_local.engine.surroundings import output_to
+from vera_local.engine.vllm import CPU_BLOCK, VllmEngine, _arguments, _prepare_environment, _sampling
 
 
 class Size(NamedTuple):
@@ -107,11 +109,11 @@ class Offline:
     def open(cls, size: Size, log: Path) -> Offline:
         """An engine of this size with the options that our own has."""
         _prepare_environment()
-        with _output_to(log):
+        with output_to(log):
             from vllm import LLM
 
             profile = _profile(size)
-            return cls(LLM(**_arguments(profile, locate(profile), None, on_cpu=True)))
+            return cls(LLM(**_arguments(profile, locate(profile), ANYWHERE, on_cpu=True)))
 
     def forget(self) -> None:
         """Empty the prefix cache."""

@@ -37,6 +37,9 @@ CONTEXT = 4096
 
 Mode = Literal["reason", "direct"]
 
+MODES: tuple[tuple[Mode, str], ...] = (("reason", ""), ("direct", "_direct"))
+"""With what is added to the names of their figures."""
+
 
 class Judged(NamedTuple):
     """What judging took and gave; `kept` are the prompt tokens computed and the tokens written of its verdicts."""
@@ -52,9 +55,17 @@ class Judged(NamedTuple):
         return usage.computed + usage.output - self.kept
 
 
-def a_plan(folder: Path, mode: Mode, lookahead: int | None) -> Plan:
+class Work(NamedTuple):
+    """What is judged: transcripts, messages in each, tokens that the judge may reason with."""
+
+    transcripts: int
+    turns: int
+    tokens: int
+
+
+def a_plan(folder: Path, work: Work, mode: Mode, lookahead: int | None) -> Plan:
     """One judge in this mode."""
-    judge = JudgeConfig(model=EMBEDDED, mode=mode, evidence=False, confidence=False)
+    judge = JudgeConfig(model=EMBEDDED, mode=mode, max_tokens=work.tokens, evidence=False, confidence=False)
     return make_plan(RunConfig(out=folder, judge=(judge,), lookahead=lookahead))
 
 
@@ -78,24 +89,24 @@ def patterns(plan: Plan) -> set[str]:
     return {pattern_of([o.answer for o in q.options]) for q in plan.bundle.rubric.questions if not q.auto}
 
 
-async def measure(count: int, turns: int, log: Path) -> dict[str, Any]:
+async def measure(work: Work, log: Path) -> dict[str, Any]:
     """Both modes, without and with."""
-    conversations = made_up(count, turns, sentences=3)
-    engine = open_engine(Size(kv_tokens=2 * count * CONTEXT, context=CONTEXT, sequences=256), log)
+    conversations = made_up(work.transcripts, work.turns, sentences=3)
+    engine = open_engine(Size(kv_tokens=2 * work.transcripts * CONTEXT, context=CONTEXT, sequences=256), log)
     told: dict[str, Any] = {}
     same = True
-    for mode, suffix in (("reason", ""), ("direct", "_direct")):
-        await warm_up(engine, patterns(a_plan(log.parent, mode, 0)))
-        without = await judged(a_plan(log.parent, mode, 0), conversations, engine)
+    for mode, suffix in MODES:
+        await warm_up(engine, patterns(a_plan(log.parent, work, mode, 0)))
+        without = await judged(a_plan(log.parent, work, mode, 0), conversations, engine)
         print(f"{mode}, without: {without.measured}", flush=True)
-        ahead = await judged(a_plan(log.parent, mode, None), conversations, engine)
+        ahead = await judged(a_plan(log.parent, work, mode, None), conversations, engine)
         print(f"{mode}, with:    {ahead.measured}; {ahead.wasted} tokens wasted", flush=True)
         same = same and ahead.given == without.given
         told[f"lookahead_speedup{suffix}"] = round(without.measured.seconds / ahead.measured.seconds, 2)
         told[f"wasted_tokens{suffix}"] = ahead.wasted
         told[f"verdicts{suffix}"] = len(ahead.given[0])
     await engine.aclose()
-    told |= {"same_ratings": same, "transcripts": count, "turns": turns}
+    told |= {"same_ratings": same, **work._asdict()}
     return told
 
 
@@ -104,9 +115,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--transcripts", type=int, default=3)
     parser.add_argument("--turns", type=int, default=20, help="messages per transcript, of about 60 tokens each")
-    sizes = parser.parse_args()
-    log = engine_log()
-    print(json.dumps(asyncio.run(measure(sizes.transcripts, sizes.turns, log))))
+    parser.add_argument("--tokens", type=int, default=160, help="tokens that the judge may reason with")
+    work = Work(**vars(parser.parse_args()))
+    print(json.dumps(asyncio.run(measure(work, engine_log()))))
 
 
 if __name__ == "__main__":

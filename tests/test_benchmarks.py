@@ -1,0 +1,44 @@
+"""The benchmarks in scripts/: their options, what they are made of, and a small one on the real engine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+BENCHMARKS = ("bench_judge", "bench_simulate", "bench_tail", "bench_overhead", "bench_score")
+
+
+def run(name: str, *options: str) -> str:
+    command = [sys.executable, str(SCRIPTS / f"{name}.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_tells_its_options(name: str) -> None:
+    assert f"usage: {name}.py" in run(name, "--help")
+
+
+def test_transcripts_are_the_same_every_time_and_each_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    from bench_transcripts import made_up
+
+    once, again = made_up(6, 10, 3), made_up(6, 10, 3)
+    assert once == again
+    assert all(c.judgeable for c in once)
+    assert len({c.messages for c in once}) == 6
+    assert {len(c.messages) for c in once} <= {8, 10, 12}
+
+
+@pytest.mark.vllm
+def test_the_benchmark_of_the_tail_measures() -> None:
+    told = json.loads(run("bench_tail", "--transcripts", "2", "--turns", "4", "--tokens", "8").splitlines()[-1])
+    assert told["same_ratings"] is True
+    assert told["verdicts"] > 0 and told["verdicts_direct"] > 0
+    assert {"lookahead_speedup", "lookahead_speedup_direct", "wasted_tokens", "wasted_tokens_direct"} <= told.keys()
