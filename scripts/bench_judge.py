@@ -1,8 +1,8 @@
 """How close judging comes to the bare engine, and what admission gains where the KV cache is too small for all.
 
 Transcripts are judged by the embedded model on the rubric suicide_risk in these ways: ours with KV for a third of them,
-everything at once with that same KV, ours with KV for all, and the bound: the same requests, known in advance, in one
-call of vLLM's offline interface with KV for all. One JSON object on the last line:
+everything at once with that same KV, ours with KV for all, and the bound: the questions that turned out to be needed,
+known in advance, in one call of vLLM's offline interface with KV for all. One JSON object on the last line:
 
 computed_ratio: prompt tokens computed by ours with little KV / by ours with KV for all.
 speedup_vs_all_at_once: wall time of everything at once / of ours, both with little KV.
@@ -13,97 +13,79 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import io
 import json
-import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from bench_engine import Measured, Offline, Recorder, Size, engine_log, forget, open_engine, unbounded, warm_up
+from bench_engine import Offline, Recorder, Size, engine_log, forget, open_engine, unbounded
+from bench_run import Judged, grammars, judged
 from bench_transcripts import made_up
-from rich.console import Console
 
-from vera_local.conversation import Conversation
-from vera_local.engine.grammar import pattern_of
-from vera_local.engine.vllm import VllmEngine
-from vera_local.run import EMBEDDED, Plan, RunConfig, Watcher, make_plan
-from vera_local.run.judging import judge_stage, make_judge
+from vera_local.engine.seam import Request
+from vera_local.run import EMBEDDED, RunConfig
 from vera_local.run.roles import JudgeConfig
-from vera_local.run.store import Store
+from vera_local.seed import derive
 
 CONTEXT = 1024
 
-
-def a_plan(folder: Path) -> Plan:
-    """One judge that asks nothing beside the questions, so that a request is a pair of transcript and question."""
-    judge = JudgeConfig(model=EMBEDDED, evidence=False, confidence=False)
-    return make_plan(RunConfig(out=folder, judge=(judge,)))
-
-
-async def judged(plan: Plan, conversations: Sequence[Conversation], engine: Recorder) -> Measured:
-    """Judge all of them from the beginning, as a run does."""
-    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
-        store.record(conversations)
-        began = time.perf_counter()
-        await judge_stage(plan, plan.judges[0], store, engine, Watcher(Console(file=io.StringIO())))
-        return Measured(time.perf_counter() - began, engine.usage)
+# One that asks nothing beside the questions, so that a request is a pair of transcript and question.
+JUDGE = JudgeConfig(model=EMBEDDED, evidence=False, confidence=False)
+OURS = RunConfig(judge=(JUDGE,))
+AT_ONCE = RunConfig(judge=(JUDGE,), lookahead=0)
+"""Each conversation is asked one question after the other, as VERA-MH's own client does."""
 
 
-async def needed(plan: Plan, conversations: Sequence[Conversation], engine: VllmEngine) -> int:
-    """KV tokens for all of them at once."""
-    judge = make_judge(plan, plan.judges[0], engine)
-    questions = plan.bundle.rubric.questions
-    return sum([await judge.kept(await judge.look(c), questions) for c in conversations])
+class Work(NamedTuple):
+    """What is judged: transcripts, and messages in each."""
+
+    transcripts: int
+    turns: int
 
 
-def patterns(plan: Plan) -> set[str]:
-    """The grammars of all questions."""
-    return {pattern_of([o.answer for o in q.options]) for q in plan.bundle.rubric.questions if not q.auto}
+def needed(requests: Iterable[Request], found: Judged) -> list[Request]:
+    """The requests whose answers were kept; each has its own seed."""
+    kept = {derive(OURS.seed, g.conversation, "judge", g.judge, g.verdict.question) for g in found.verdicts}
+    return [request for request in requests if request.sampling.seed in kept]
 
 
-async def measure(count: int, turns: int, log: Path) -> dict[str, Any]:
+async def measure(work: Work, log: Path) -> dict[str, Any]:
     """All variants, one after the other."""
-    plan, conversations = a_plan(log.parent), made_up(count, turns, sentences=3)
-    ample = Size(kv_tokens=count * CONTEXT, context=CONTEXT, sequences=256)
-    engine = open_engine(ample, log)
-    await warm_up(engine, patterns(plan))
-    tokens = await needed(plan, conversations, engine)
-    print(f"{count} transcripts, KV for all: {tokens} tokens", flush=True)
-    await forget(engine)
+    conversations, patterns = made_up(work.transcripts, work.turns, sentences=3), grammars(OURS)
+    ample = Size(kv_tokens=work.transcripts * CONTEXT, context=CONTEXT)
+    engine = await open_engine(ample, log, patterns)
     asked = Recorder(engine)
-    ours = await judged(plan, conversations, asked)
-    print(f"ours, KV for all:      {ours}; {len(asked.requests)} requests", flush=True)
+    ours = await judged(OURS, conversations, asked)
+    print(f"ours, KV for all:       {ours.measured}; {len(asked.requests)} requests", flush=True)
+    pairs = needed(asked.requests, ours)
+    longest = {g.conversation: g.verdict.usage.prompt for g in ours.verdicts}
     await engine.aclose()
 
-    offline = Offline.open(ample, log)
-    offline.chat(asked.requests[:1])
-    offline.forget()
-    bound = offline.chat(asked.requests)
-    print(f"bound, KV for all:     {bound}", flush=True)
+    offline = Offline.open(ample, log, patterns)
+    bound = offline.chat(pairs)
+    print(f"bound, KV for all:      {bound}; {len(pairs)} requests", flush=True)
     offline.close()
 
-    little_kv = max(CONTEXT, tokens // 3)
-    engine = open_engine(ample._replace(kv_tokens=little_kv), log)
-    await warm_up(engine, patterns(plan))
+    kv_little = max(CONTEXT, sum(longest.values()) // 3)
+    engine = await open_engine(ample._replace(kv_tokens=kv_little), log, patterns)
+    little = await judged(OURS, conversations, Recorder(engine))
+    print(f"ours, KV for a third:   {little.measured}", flush=True)
     await forget(engine)
-    little = await judged(plan, conversations, Recorder(engine))
-    print(f"ours, KV for a third:  {little}", flush=True)
-    await forget(engine)
-    at_once = await judged(plan, conversations, Recorder(engine, unbounded(engine)))
-    print(f"all at once, the same: {at_once}", flush=True)
+    at_once = await judged(AT_ONCE, conversations, Recorder(engine, unbounded(engine)))
+    print(f"all at once, the same:  {at_once.measured}", flush=True)
     await engine.aclose()
     return {
-        "computed_ratio": round(little.usage.computed / ours.usage.computed, 3),
-        "speedup_vs_all_at_once": round(at_once.seconds / little.seconds, 2),
-        "wall_vs_bound": round(ours.seconds / bound.seconds, 3),
-        "wall_small_vs_bound": round(little.seconds / bound.seconds, 3),
-        "transcripts": count,
+        "computed_ratio": round(little.measured.usage.computed / ours.measured.usage.computed, 3),
+        "speedup_vs_all_at_once": round(at_once.measured.seconds / little.measured.seconds, 2),
+        "wall_vs_bound": round(ours.measured.seconds / bound.seconds, 3),
+        "wall_small_vs_bound": round(little.measured.seconds / bound.seconds, 3),
+        "same_ratings": ours.ratings == little.ratings == at_once.ratings,
+        **work._asdict(),
+        "transcript_tokens": round(sum(longest.values()) / work.transcripts),
+        "kv_tokens": sum(longest.values()),
+        "kv_tokens_little": kv_little,
         "requests": len(asked.requests),
-        "kv_tokens": tokens,
-        "kv_tokens_little": little_kv,
-        "prompt_tokens": ours.usage.prompt,
+        "verdicts": len(pairs),
     }
 
 
@@ -111,10 +93,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--transcripts", type=int, default=12)
-    parser.add_argument("--turns", type=int, default=10, help="messages per transcript, of about 45 tokens each")
-    sizes = parser.parse_args()
-    log = engine_log()
-    print(json.dumps(asyncio.run(measure(sizes.transcripts, sizes.turns, log))))
+    parser.add_argument("--turns", type=int, default=8, help="messages of a transcript, of about 60 tokens each")
+    work = Work(**vars(parser.parse_args()))
+    print(json.dumps(asyncio.run(measure(work, engine_log()))))
 
 
 if __name__ == "__main__":

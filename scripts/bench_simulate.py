@@ -13,22 +13,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import io
 import json
-import tempfile
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench_engine import Measured, Offline, Recorder, Size, engine_log, forget, open_engine, warm_up
-from rich.console import Console
+from bench_engine import Offline, Recorder, Size, engine_log, open_engine
+from bench_run import simulated
 
 from vera_local.engine.seam import Request
 from vera_local.engine.vllm import VllmEngine
-from vera_local.run import EMBEDDED, Plan, RunConfig, Watcher, make_plan
-from vera_local.run.roles import ChatbotConfig, SimulatorConfig
-from vera_local.run.simulating import simulate_stage
-from vera_local.run.store import Store
+from vera_local.run import EMBEDDED, RunConfig
+from vera_local.run.roles import ChatbotConfig
 
 CONTEXT = 1024
 
@@ -42,61 +37,36 @@ class Work(NamedTuple):
     width: int
 
 
-def a_plan(folder: Path, work: Work) -> Plan:
+def a_config(work: Work) -> RunConfig:
     """The embedded model on both sides."""
-    config = RunConfig(
-        out=folder,
-        personas=work.conversations,
-        turns=work.turns,
-        simulator=(SimulatorConfig(model=EMBEDDED),),
-        chatbot=ChatbotConfig(model=EMBEDDED, max_tokens=work.tokens),
-    )
-    return make_plan(config)
+    chatbot = ChatbotConfig(model=EMBEDDED, max_tokens=work.tokens)
+    return RunConfig(personas=work.conversations, turns=work.turns, chatbot=chatbot)
 
 
-async def simulated(plan: Plan, engine: Recorder) -> Measured:
-    """Hold all conversations from the beginning, as a run does."""
-    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
-        store.begin(plan.conversations())
-        began = time.perf_counter()
-        await simulate_stage(plan, store, lambda player: engine, Watcher(Console(file=io.StringIO())))
-        return Measured(time.perf_counter() - began, engine.usage)
-
-
-async def _opened(size: Size, log: Path) -> VllmEngine:
-    """An engine that has done its first steps and remembers nothing of them."""
-    engine = open_engine(size, log)
-    await warm_up(engine, [None])
-    await forget(engine)
-    return engine
-
-
-async def _kept(engine: VllmEngine, request: Request) -> int:
+async def kept(engine: VllmEngine, request: Request) -> int:
     """KV tokens at the end of a request."""
     return await engine.count_tokens(request.messages) + request.sampling.max_tokens
 
 
 async def measure(work: Work, log: Path) -> dict[str, Any]:
     """All variants, one after the other."""
-    plan = a_plan(log.parent, work)
+    config = a_config(work)
     ample = Size(kv_tokens=work.conversations * CONTEXT, context=CONTEXT, sequences=work.width)
-    engine = await _opened(ample, log)
+    engine = await open_engine(ample, log, [None])
     asked = Recorder(engine)
-    ours = await simulated(plan, asked)
+    ours = await simulated(config, asked)
     print(f"ours, KV for all:     {ours}; {len(asked.requests)} requests", flush=True)
-    tokens = work.conversations * max([await _kept(engine, request) for request in asked.requests])
+    tokens = work.conversations * max([await kept(engine, request) for request in asked.requests])
     little = ample._replace(kv_tokens=max(CONTEXT, tokens // 3))
     await engine.aclose()
 
-    offline = Offline.open(ample, log)
-    offline.chat(asked.requests[:1])
-    offline.forget()
+    offline = Offline.open(ample, log, [None])
     bound = offline.chat(asked.requests)
     print(f"bound, KV for all:    {bound}", flush=True)
     offline.close()
 
-    engine = await _opened(little, log)
-    small = await simulated(plan, Recorder(engine))
+    engine = await open_engine(little, log, [None])
+    small = await simulated(config, Recorder(engine))
     print(f"ours, KV for a third: {small}", flush=True)
     await engine.aclose()
     return {
