@@ -17,6 +17,8 @@ from vera_local.run.needs import needs_of
 
 pytestmark = [pytest.mark.vllm, pytest.mark.asyncio(loop_scope="session")]
 
+PATIENCE = 20
+
 HELLO = Request((ChatMessage("user", "Tell me about the sea."),), Sampling(0.8, 0.95, 8, 1))
 
 
@@ -29,7 +31,7 @@ async def test_two_engines_of_one_model_work_side_by_side(tmp_path: Path) -> Non
     plan = make_plan(load_config(None, {"out": tmp_path / "run", "replicas": 2}))
     host = Host(opener(tmp_path / "engine.log"), needs_of(plan, simulate=True, judge=True))
     players = (*plan.speakers, plan.judges[0].player)
-    before = _processes()
+    before, started = _processes(), set[psutil.Process]()
     try:
         await host.ready(players)
         assert host.arrangement.residency is Residency.TOGETHER and host.together
@@ -41,21 +43,21 @@ async def test_two_engines_of_one_model_work_side_by_side(tmp_path: Path) -> Non
         other = replace(HELLO, sampling=replace(HELLO.sampling, seed=2))
         assert (await first.generate(other)).text != replies[0].text
         assert first.limits == second.limits
-        _must_take_what_was_reckoned(before)
+        started = _processes() - before
+        _must_take_what_was_reckoned(started)
     finally:
         await host.aclose()
-    assert not _processes() - before
+    # The core ends with its engine and the worker with its core; Python's tracker of shared memory is ours.
+    _, alive = psutil.wait_procs([p for p in started if p.is_running() and "VLLM" in p.name()], timeout=PATIENCE)
+    assert not alive
 
 
-def _must_take_what_was_reckoned(before: set[psutil.Process]) -> None:
-    """Weights, a full KV cache and the overhead of two engines hold their processes, of which the cache is empty."""
+def _must_take_what_was_reckoned(started: set[psutil.Process]) -> None:
+    """What two engines' processes hold is no more than the weights, KV caches and overhead that they were placed by."""
     weights, kv = 538_000_000, 2**30
-    taken = sum(process.memory_info().rss for process in _processes() - before)
-    assert taken <= 2 * (weights + kv + OVERHEAD["cpu"])
-    assert taken >= 2 * weights
-    print(f"two engines take {taken / 1e9:.2f} GB")
+    taken = sum(process.memory_info().rss for process in started)
+    assert 2 * weights <= taken <= 2 * (weights + kv + OVERHEAD["cpu"])
 
 
 def _processes() -> set[psutil.Process]:
-    """All that we started and that has not ended, if perhaps nobody asked yet how it ended."""
-    return {p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE}
+    return set(psutil.Process().children(recursive=True))
