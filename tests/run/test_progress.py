@@ -30,6 +30,16 @@ def test_pace_and_time_left() -> None:
     assert meter.text() == "1/4 done, 2 in flight, 50 tokens/s, about 30 s left"
 
 
+def test_no_time_is_told_while_work_still_comes() -> None:
+    clock, known = Clock(), False
+    meter = Meter("Judging", jobs=4, steps=40, clock=clock, settled=lambda: known)
+    clock.now += 10
+    meter.steps_done = 10
+    assert meter.left is None
+    known = True
+    assert meter.left == 30.0
+
+
 def test_plain_lines_where_there_is_no_terminal() -> None:
     clock, output = Clock(), io.StringIO()
     meter = Meter("Simulating", jobs=2, steps=8, clock=clock)

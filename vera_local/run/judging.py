@@ -92,7 +92,8 @@ async def judge_stage(
 
     Raises EngineDied (in an ExceptionGroup); the verdicts given until then are in the store.
     """
-    meter, lengths = Meter(bench.title, docket.size, bench.steps(docket.size)), TooLong(watcher.say)
+    meter = Meter(bench.title, docket.size, bench.steps(docket.size), settled=lambda: docket.to_come == 0)
+    lengths = TooLong(watcher.say)
     with watcher.stage(meter) as changed, ledger.stage(STAGE):
         stage = Stage(store, admission, meter, changed)
         await stage.all(_jobs(bench, docket, stage, ledger, lengths))

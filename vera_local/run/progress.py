@@ -22,12 +22,14 @@ Clock = Callable[[], float]
 
 @dataclass
 class Meter:
-    """Counts of one stage. Work is counted in `steps` (messages, questions), `jobs` are conversations."""
+    """Counts of one stage. Work is counted in `steps` (messages, questions), `jobs` are conversations; `settled` tells
+    whether their numbers are known: while conversations still come, it is not told how long is left."""
 
     stage: str
     jobs: int
     steps: int
     clock: Clock = time.monotonic
+    settled: Callable[[], bool] = lambda: True
     jobs_done: int = 0
     in_flight: int = 0
     steps_done: int = 0
@@ -46,7 +48,7 @@ class Meter:
     @property
     def left(self) -> float | None:
         """Seconds to go at the pace so far; None until a tenth is done, since the first steps tell too little."""
-        if self.steps_done * 10 < self.steps or self.steps_done == 0:
+        if not self.settled() or self.steps_done * 10 < self.steps or self.steps_done == 0:
             return None
         return (self.clock() - self.began) * (self.steps - self.steps_done) / self.steps_done
 
