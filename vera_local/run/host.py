@@ -29,6 +29,10 @@ class Key(NamedTuple):
     url: str | None
     engine: EngineName | None
 
+    def __hash__(self) -> int:
+        # It is asked for with every message; the other parts take long, and tell hardly any two apart.
+        return hash((self.name, self.url, self.engine))
+
 
 class Opening(NamedTuple):
     """What to open: a player's model, and where."""

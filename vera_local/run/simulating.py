@@ -55,7 +55,10 @@ class Talk:
     def engines(self, pool: int) -> dict[Speaker, Hashable]:
         """What the engine of each side that is ours goes by."""
         players = {side: self.player(pool, side) for side in (Speaker.PERSONA, Speaker.CHATBOT)}
-        return {side: key_of(player) for side, player in players.items() if player is not None}
+        keys = {side: key_of(player) for side, player in players.items() if player is not None}
+        # Equal ones become one object: it is compared with every message.
+        same = {key: key for key in keys.values()}
+        return {side: same[key] for side, key in keys.items()}
 
 
 async def simulate_stage(talk: Talk, admission: Admission[Hashable], watcher: Watcher) -> None:
@@ -96,13 +99,14 @@ async def _footprints(talk: Talk, personas: Mapping[str, Persona], unfinished: S
     pools = range(max(1, len(talk.plan.simulators)))
     settings = [make_setting(talk.plan, pool, talk.host.engine, talk.chatbot) for pool in pools]
     lengths = [MessageLengths.of(_limits(talk.plan, pool)) for pool in pools]
+    engines = [talk.engines(pool) for pool in pools]
     prompts = _Prompts(settings)
     footprints = {}
     for head in unfinished:
         pool = _pool(talk, head)
         noted = isinstance(settings[pool].simulator, NotedSimulator)
         footprints[head.id] = Footprint(
-            engines=talk.engines(pool),
+            engines=engines[pool],
             before=await prompts.tokens(pool, personas[head.persona]),
             said=head.characters // CHARACTERS,
             left=talk.plan.turns - head.turns,

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from vera_local.bundle import Persona, Template
 from vera_local.conversation import Message, Speaker
@@ -71,11 +72,16 @@ class Simulator:
         return (*seed, Private(self._character(persona), QUOTED_PROMPT), Private(reminder, QUOTED_PROMPT))
 
     def _character(self, persona: Persona) -> str:
-        return self.character.render({**persona.fields, "end_signal": self.end_signal})
+        return _rendered(self.character, (*persona.fields.items(), ("end_signal", self.end_signal)))
 
     def _reminded(self, message: str) -> str:
         rendered = self.reminder.render({"message": message})
         return rendered if "message" in self.reminder.placeholders else f"{message}\n\n{rendered}"
+
+
+@lru_cache(maxsize=256)  # Long, and wanted twice for each message.
+def _rendered(character: Template, values: tuple[tuple[str, str], ...]) -> str:
+    return character.render(dict(values))
 
 
 def in_language(text: str, persona: Persona) -> str:
