@@ -297,6 +297,21 @@ def test_the_rule(likely: float, prompt: int, written: int, ridge: int, worth: b
     assert pays(likely, Effort(prompt, written), ridge) is worth
 
 
+@pytest.mark.parametrize(("walks", "worth"), [(1, True), (2, True), (3, False), (12, False)])
+def test_what_many_conversations_share_is_saved_by_none_alone(walks: int, worth: bool) -> None:
+    """0.75 * 4 * 24 / 2 = 36 against 0.25 * (100 + 4) = 26; a third of 72 is 24."""
+    assert pays(0.75, Effort(100, 4), 24, walks) is worth
+
+
+async def test_the_more_conversations_go_on_the_less_is_asked_ahead() -> None:
+    peaks = []
+    for walks in (1, 1000):
+        engine = Counting(always(RISK, **LONG))
+        await judged(judge_on(engine), RISK, Lookahead(plenty, walks=lambda walks=walks: walks))
+        peaks.append(engine.peak)
+    assert peaks[0] > peaks[1]
+
+
 def way(ahead: Lookahead, rubric: Rubric, at: str, known: dict[str, Verdict] | None = None) -> dict[str, float]:
     return {q.id: likely for q, likely in ahead.path(rubric, rubric.by_id[at], known or {})}
 

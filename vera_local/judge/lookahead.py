@@ -30,34 +30,37 @@ class Effort:
     written: float
 
 
-def pays(likely: float, effort: Effort, ridge: int) -> bool:
+def pays(likely: float, effort: Effort, ridge: int, walks: int = 1) -> bool:
     """Whether a question that will be needed with the probability `likely` is worth asking now.
 
     While a batch is narrow a step of the engine takes as long as computing `ridge` tokens does, however few it
-    computes. A question asked in its turn takes `written` steps; asked ahead it takes none of its own, as its tokens
-    are written in the steps of those before it. Its prompt has to be computed either way. So, in tokens of computing,
-    it saves `written * ridge` where it is needed, and has cost `prompt + written` where it is not:
+    computes. A question asked in its turn takes `written` steps, which it shares with the other conversations that are
+    judged at the same time, `walks` in all; asked ahead it takes none of its own, as its tokens are written in the
+    steps of those before it. Its prompt has to be computed either way. So, in tokens of computing, it saves
+    `written * ridge / walks` where it is needed, and has cost `prompt + written` where it is not:
 
-        likely * written * ridge > (1 - likely) * (prompt + written)
+        likely * written * ridge / walks > (1 - likely) * (prompt + written)
 
     The right side is the most that it can cost: a question is given up as soon as the walk has passed it.
     """
-    return likely * effort.written * ridge > (1 - likely) * (effort.prompt + effort.written)
+    return likely * effort.written * ridge / walks > (1 - likely) * (effort.prompt + effort.written)
 
 
 class Lookahead:
     """What one judge on one engine asks ahead, in all the conversations of a stage.
 
     `room()`: how many more requests the engine could take now almost for nothing. `most`: how many questions of a
-    conversation may be asked before it is known that they will be needed; None: as many as pay; 0: none.
+    conversation may be asked before it is known that they will be needed; None: as many as pay; 0: none. `walks()`: how
+    many conversations the engine is at work on.
     It learns from the verdicts it is told of which question usually follows which, and how long reasoning gets.
     """
 
-    def __init__(self, room: Callable[[], int], most: int | None = None) -> None:
+    def __init__(self, room: Callable[[], int], most: int | None = None, walks: Callable[[], int] = lambda: 1) -> None:
         self.starting: set[asyncio.Task[Any]] = set()
         """Tasks that have sent no request yet, so that `room` does not know of them."""
         self._room = room
         self._most = most
+        self._walks = walks
         self._followed: defaultdict[str, Counter[str | None]] = defaultdict(Counter)
         self._efforts: dict[str, Effort] = {}
         self._verdicts = 0
@@ -79,9 +82,9 @@ class Lookahead:
         chosen: list[Question] = []
         if left <= 0:
             return chosen
-        ridge = judge.engine.limits.ridge
+        ridge, walks = judge.engine.limits.ridge, max(1, self._walks())
         for question, likely in self.path(rubric, current, known):
-            if question.id not in pending and pays(likely, self.effort(judge, question), ridge):
+            if question.id not in pending and pays(likely, self.effort(judge, question), ridge, walks):
                 chosen.append(question)
             if len(chosen) == left:
                 break

@@ -56,7 +56,7 @@ class Bench:
         def chair(seat: Seat, engine: Engine, room: Room) -> Chair:
             judge = make_judge(plan, seat, ledger.metered(engine, STAGE, ROLE, seat.judge, room.requests))
             spare = partial(_spare, engine.limits.ridge, room, own_part(judge, plan.bundle.rubric))
-            return Chair(judge, Lookahead(spare, plan.config.lookahead))
+            return Chair(judge, Lookahead(spare, plan.config.lookahead, lambda: room.running))
 
         replicas = [[chair(seat, engine, room) for seat in seats] for engine, room in places]
         return cls(plan, seats, replicas, {seat.name: store.rated(seat.name) for seat in seats})
