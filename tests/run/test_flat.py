@@ -16,9 +16,11 @@ import pytest
 
 from vera_local.bundle import DimensionRating, Template
 from vera_local.conversation import Conversation, Ending, Message, Speaker
-from vera_local.engine.seam import Request
+from vera_local.engine.fake import FakeEngine
+from vera_local.engine.seam import Engine, Finish, Limits, Reply, Request, Usage
+from vera_local.engine.seen import Seen
 from vera_local.judge import Mode, State, Verdict
-from vera_local.run import Plan, Watcher, manifest, run
+from vera_local.run import Opening, Plan, Watcher, manifest, run
 from vera_local.run.exporting import Layout, export_run
 from vera_local.run.publishing import publish
 from vera_local.run.reading import read_run
@@ -27,6 +29,7 @@ from vera_local.score import framing
 
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
+MODEL = "smollm2-135m-instruct"
 
 
 def always_alike(request: Request) -> str:
@@ -137,3 +140,32 @@ def test_what_is_derived_of_a_run_does_not_hold_its_texts(
         tracemalloc.stop()
     assert (plan.out / NAME).stat().st_size > 100 * 150_000
     assert peaks[100] < peaks[20] + 1_000_000, "80 conversations more have 12 MB of texts"
+
+
+async def test_a_run_holds_the_texts_of_the_conversations_under_way_alone(
+    tmp_path: Path, make: MakePlan, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(framing, "PART", 5)
+    # What is remembered of earlier prompts has a bound of its own.
+    monkeypatch.setattr(Seen.__init__, "__defaults__", (100_000,))
+
+    def wordy(request: Request) -> Reply:
+        usage, simulates = Usage(1, 0, 1), request.sampling.max_tokens == 200
+        if request.pattern is None and not simulates:
+            return Reply(f"{request.sampling.seed} {TEXT * 5}", Finish.STOP, usage)
+        return Reply(always_alike(request), Finish.STOP, usage)
+
+    async def opener(opening: Opening) -> Engine:
+        return FakeEngine(wordy, Limits(context=10**6, kv_tokens=None, sequences=2), light=True)
+
+    peaks = {}
+    for place, repeats in enumerate((2, 2, 20)):
+        judge = [{"model": MODEL, "confidence": False}]
+        simulator = {"model": MODEL, "max_tokens": 200}
+        plan = make(out=tmp_path / str(place), personas=2, repeats=repeats, turns=4, judge=judge, simulator=simulator)
+        tracemalloc.start()
+        outcome = await run(plan, opener, watcher)
+        peaks[repeats] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert sum(head.characters for head in outcome.conversations) > 40 * 100_000
+    assert peaks[20] < peaks[2] + 1_000_000, "36 conversations more have 3.6 MB of texts"
