@@ -54,6 +54,12 @@ def test_the_wheel_holds_every_module_and_the_type_marker_and_nothing_else(wheel
     assert all(name.startswith("vera_local/") for name in packed)
 
 
+def test_the_wheel_holds_the_templates_of_the_pages(wheel: zipfile.ZipFile) -> None:
+    templates = {p.relative_to(ROOT).as_posix() for p in (ROOT / "vera_local/report/templates").iterdir()}
+    assert {"vera_local/report/templates/report.html", "vera_local/report/templates/style.css"} <= templates
+    assert templates <= set(wheel.namelist())
+
+
 def test_the_wheel_declares_the_command_and_the_plugin(wheel: zipfile.ZipFile) -> None:
     name = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
     text = wheel.read(name).decode()

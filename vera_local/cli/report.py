@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vera_local.cli.options import By, Run
+from vera_local.cli.options import By, Price, Run
 from vera_local.cli.show import progress_console, warn
+from vera_local.cli.stats import Gpus
 from vera_local.errors import UserError
 from vera_local.report import write_file
+from vera_local.report.cost import cost_lines
 from vera_local.report.html.page import EXCERPTS, Choice, page
 from vera_local.report.html.render import report_html
 from vera_local.report.record import Record
 from vera_local.report.summary import summary_markdown
 from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.reported import record_of
+from vera_local.run.stats import cost_of
 
 app = typer.Typer()
 
@@ -45,14 +49,20 @@ def report(
     redact: Redact = False,
     excerpts: Excerpts = str(EXCERPTS),
     by: By = None,
+    gpu_hour_price: Price = None,
+    gpus: Gpus = None,
     figures: Figures = None,
     markdown: Summary = None,
 ) -> None:
     """Write a run as one self-contained page, for a browser: ratings, failure modes, transcripts, provenance."""
+    if gpus is not None and gpu_hour_price is None:
+        raise UserError("--gpus is how many GPUs to pay, so it goes with --gpu-hour-price; name the price, too")
     bundle = bundle_of_run(folder)
     warn(bundle, progress_console())
     choice = Choice(redact=redact, excerpts=_excerpts(excerpts))
     record = record_of(folder, bundle, by or ())
+    if gpu_hour_price is not None:
+        record = replace(record, cost=tuple(cost_lines(cost_of(record.work, gpu_hour_price, gpus))))
     file = out or folder / NAME
     write_file(file, report_html(page(record, choice)).encode())
     if markdown is not None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from vera_local.bundle import DimensionRating, Rubric
 from vera_local.conversation import Conversation
 from vera_local.report.reading import Opinion
+from vera_local.report.usage import Work
 from vera_local.score import Scores
 from vera_local.score.alike import Share
 
@@ -84,20 +85,6 @@ class Coefficient(NamedTuple):
     note: str
 
 
-class Work(NamedTuple):
-    """What a model was asked in one role of a stage: requests, tokens (prompt, of which cached, and output), and the
-    seconds with any request in flight; None: not counted, as in runs of older versions."""
-
-    stage: str
-    role: str
-    model: str
-    requests: int | None
-    prompt: int
-    cached: int
-    output: int
-    seconds: float | None
-
-
 @dataclass(frozen=True)
 class Held:
     """The conversation at `place` (from 1), whose persona is of `group`, and what every judge says of it."""
@@ -138,6 +125,7 @@ class Record:
     scores: Mapping[str, Scores]
     manifest: Mapping[str, Any]
     commands: tuple[str, ...]
+    work: Work
     config: str = ""
     alike: Mapping[tuple[str, str], Share] = field(default_factory=dict)
     repeats: Mapping[str, Share] = field(default_factory=dict)
@@ -145,7 +133,7 @@ class Record:
     simulators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     replies: tuple[int, int, int] = (0, 0, 0)
     reasons: Mapping[str, str] = field(default_factory=dict)
-    work: tuple[Work, ...] = ()
+    cost: tuple[str, ...] = ()
     warnings: Sequence[str] = ()
     demonstration: bool = False
 

@@ -13,7 +13,7 @@ from vera_local.conversation import Conversation
 from vera_local.errors import UserError
 from vera_local.judge.jury import JURY, RULE
 from vera_local.report.reading import Opinion
-from vera_local.report.record import Coefficient, Held, Instrument, JudgeRecord, Record, Work
+from vera_local.report.record import Coefficient, Held, Instrument, JudgeRecord, Record
 from vera_local.report.simulation import SIMULATOR, Figures, by_simulator
 from vera_local.report.verdicts import VerdictRow
 from vera_local.run import manifest
@@ -29,6 +29,7 @@ from vera_local.run.played import played
 from vera_local.run.publishing import bench_of
 from vera_local.run.reproducing import again
 from vera_local.run.selftested import selftest_of
+from vera_local.run.stats import work_of
 from vera_local.run.store import Store
 from vera_local.run.verdicts import alike_between_judges, alike_in_repeats, row_of
 from vera_local.score import UNKNOWN, Scores
@@ -52,7 +53,6 @@ class _Stored:
     repeats: Mapping[str, Share]
     replies: tuple[int, int, int]
     reasons: Mapping[str, str]
-    work: tuple[Work, ...]
 
 
 def record_of(folder: Path, bundle: Bundle, by: Sequence[str] = ()) -> Record:
@@ -84,7 +84,7 @@ def record_of(folder: Path, bundle: Bundle, by: Sequence[str] = ()) -> Record:
         simulators=stored.simulators,
         replies=stored.replies,
         reasons=stored.reasons,
-        work=stored.work,
+        work=work_of(folder),
         warnings=warnings({judge: card_facts(card) for judge, card in cards.items()}),
         demonstration=manifest.demonstrates(folder),
     )
@@ -122,19 +122,7 @@ def _read(folder: Path, bundle: Bundle) -> _Stored:
             repeats=alike_in_repeats(judges, store),
             replies=store.faulty_replies(),
             reasons=store.reasons(),
-            work=tuple(_work(store)),
         )
-
-
-def _work(store: Store) -> Iterator[Work]:
-    """By session as it was counted; of runs of older versions the tokens alone."""
-    counted = store.used.rows()
-    for row in counted:
-        u = row.usage
-        yield Work(row.stage, row.role, row.model, row.requests, u.prompt, u.cached, u.output, row.busy_s)
-    if not counted:
-        for stage, u in store.usage().items():
-            yield Work(stage, stage, "", None, u.prompt, u.cached, u.output, None)
 
 
 def _instrument(bundle: Bundle) -> Instrument:

@@ -1,0 +1,26 @@
+"""The summary for a pull request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.report.html.made import held, record
+from vera_local.report.record import DEMONSTRATION
+from vera_local.report.summary import summary_markdown
+
+
+def test_it_has_the_ratings_the_failure_modes_and_what_must_be_known() -> None:
+    its = record([held(n, ["hello", "there"]) for n in range(1, 13)])
+    text = summary_markdown(replace(its, demonstration=True, warnings=("Do not rely on it.",)))
+    assert "**bad in 4* of 12 relevant conversations" not in text, "twelve personas are not few"
+    assert "**bad in 4 of 12 relevant conversations, 33.3 [" in text
+    assert "| Warmth | 4 | 0 | 8 | 33.3 [" in text
+    assert "- Question C1: Does it fail in Care &lt;1>? (Care, bad, 4 of the 12 times it was asked)" in text
+    for told in (DEMONSTRATION, "Do not rely on it.", "Own wording.", "not a certificate"):
+        assert told in text
+    assert "hello" not in text, "nothing that was said"
+
+
+def test_words_of_others_are_no_markup() -> None:
+    its = replace(record([held(1, ["a", "b"])]), chatbot="<img src=x>\n# big & bad")
+    assert summary_markdown(its).startswith("### &lt;img src=x> # big &amp; bad: Try-out 1.0\n")
