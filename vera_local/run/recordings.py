@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,13 +30,17 @@ def find(path: Path) -> Found:
     root, files = _files(path)
     for file in files:
         _must_be_named(file)
-    sources = {file.relative_to(root): Source.read(file) for file in files}
-    recordings = tuple(_recordings(sources))
+    stems, digests, recordings = Counter(file.stem for file in files), dict[str, str](), list[Recording]()
+    for file in files:
+        # One at a time, so that of each nothing is kept but what was said in it.
+        source, name = Source.read(file), file.relative_to(root)
+        recordings += _recordings(source, name, alone=stems[file.stem] == 1)
+        digests[name.as_posix()] = source.digest
     if not recordings:
         raise UserError(f"{path}: holds no conversation; name another file or folder.")
     return Found(
         conversations=tuple(r.conversation for r in recordings),
-        files={name.as_posix(): source.digest for name, source in sources.items()},
+        files=digests,
         notes=tuple(note for r in recordings for note in r.notes),
     )
 
@@ -63,22 +67,17 @@ def _must_be_named(file: Path) -> None:
         raise UserError(f"{str(file)!r}: the name of this file is not UTF-8; rename it.") from None
 
 
-def _recordings(sources: dict[Path, Source]) -> Iterator[Recording]:
-    stems = Counter(name.stem for name in sources)
-    for name, source in sources.items():
-        place = str(source.path)
-        match name.suffix.lower():
-            case ".txt":
-                # The path tells files of one name in different folders apart.
-                yield _recording(source, name.stem if stems[name.stem] == 1 else name.with_suffix("").as_posix())
-            case ".jsonl":
-                yield from read_jsonl(source.text, place, name.stem)
-            case ".csv":
-                yield from read_table(source.text, place)
-            case _:
-                raise UserError(
-                    f"{place}: this is no .txt, .jsonl or .csv file; name such a file, or a folder of .txt."
-                )
+def _recordings(source: Source, name: Path, *, alone: bool) -> Sequence[Recording]:
+    """`alone`: no other file has its name; the path tells files of one name in different folders apart."""
+    place = str(source.path)
+    match name.suffix.lower():
+        case ".txt":
+            return (_recording(source, name.stem if alone else name.with_suffix("").as_posix()),)
+        case ".jsonl":
+            return read_jsonl(source.text, place, name.stem)
+        case ".csv":
+            return read_table(source.text, place)
+    raise UserError(f"{place}: this is no .txt, .jsonl or .csv file; name such a file, or a folder of .txt.")
 
 
 def _recording(source: Source, id: str) -> Recording:
