@@ -128,11 +128,20 @@ def test_a_model_that_cannot_fit_is_named_with_the_remedy(machine: Machine) -> N
 
 
 def test_one_engine_may_serve_several_stages() -> None:
-    found = arrange([need("a", 30), need("a", 30, "judge:a"), need("b", 30)], gpus(), 10**12)
+    found = arrange([need("a", 20), need("b", 5), need("a", 20, "judge:a"), need("j", 40, "judge:j")], gpus(), 10**12)
     assert found.residency is Residency.STAGES
-    assert set(found.places) == {"a", "b"}
+    assert set(found.places) == {"a", "b", "j"}
     # What it gets in the fuller of both stages.
     assert kv(found, "a") == kv(found, "b")
+
+
+@pytest.mark.parametrize("can_sleep", [True, False])
+def test_where_one_stage_needs_all_engines_they_stay_together_with_the_room_there_is(can_sleep: bool) -> None:
+    """Sleep between the stages would give none of them a larger cache, and keep judging from beginning early."""
+    needs = [need("a", 25), need("b", 25), need("a", 25, "judge:a")]
+    found = arrange([replace(n, can_sleep=can_sleep) for n in needs], gpus(), 10**12)
+    assert found.residency is Residency.TOGETHER
+    assert kv(found, "a") == kv(found, "b") == pytest.approx((SHARE * 80 * GB - 2 * CUDA - 50 * GB) / 2, abs=2)
 
 
 def test_several_gpus_have_the_largest_apart() -> None:

@@ -40,7 +40,9 @@ def arrange(needs: Sequence[Need], machine: Machine, free_ram: int | None = None
 
 def _attempts(engines: Sequence[Hosted], machine: Machine) -> Iterator[tuple[Residency, bool]]:
     """What is tried, the best first: all awake; what a stage needs; turns. First with ample KV, then with the least."""
-    several = len({stage for e in engines for stage in e.stages}) > 1
+    stages = {stage for e in engines for stage in e.stages}
+    # Where some stage needs every engine, nobody could be closed or asleep there: that saves nothing.
+    several = not any(all(stage in e.stages for e in engines) for stage in stages)
     yield Residency.TOGETHER, True
     if several and machine.device == "cuda":
         yield from ((Residency.STAGES, True), (Residency.RELOAD, True), (Residency.STAGES, False))
