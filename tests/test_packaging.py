@@ -55,7 +55,7 @@ def test_the_wheel_holds_every_module_and_the_type_marker_and_nothing_else(wheel
 
 
 def test_the_wheel_holds_the_templates_of_the_pages(wheel: zipfile.ZipFile) -> None:
-    templates = {p.relative_to(ROOT).as_posix() for p in (ROOT / "vera_local/report/templates").iterdir()}
+    templates = {p.relative_to(ROOT).as_posix() for p in (ROOT / "vera_local/report/templates").rglob("*.*")}
     assert {"vera_local/report/templates/report.html", "vera_local/report/templates/style.css"} <= templates
     assert templates <= set(wheel.namelist())
 

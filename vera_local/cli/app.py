@@ -18,6 +18,7 @@ from vera_local.cli import score as score_command
 from vera_local.cli import selftest as selftest_command
 from vera_local.cli import stats as stats_command
 from vera_local.cli import transcripts as transcript_commands
+from vera_local.cli import view as view_command
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.options import (
     Bundle,
@@ -58,6 +59,7 @@ app.add_typer(score_command.app)
 app.add_typer(reading_command.app)
 app.add_typer(compare_command.app)
 app.add_typer(report_command.app)
+app.add_typer(view_command.app)
 app.add_typer(stats_command.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]

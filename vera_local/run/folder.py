@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,9 @@ from vera_local.errors import UserError
 
 LOCK = "run.lock"
 MANIFEST = "manifest.json"
+
+# Linux's struct flock: type, whence, start, length, process.
+_FLOCK = "hhqqi"
 
 
 def prepare_folder(folder: Path) -> None:
@@ -46,6 +50,20 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         _take(descriptor, folder)
         yield
+    finally:
+        os.close(descriptor)
+
+
+def at_work(folder: Path) -> bool:
+    """Whether another process holds the folder; asking takes no lock that could be in its way."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, *_ = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+        return bool(kind != fcntl.F_UNLCK)
     finally:
         os.close(descriptor)
 

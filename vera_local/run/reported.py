@@ -11,9 +11,8 @@ from typing import Any
 from vera_local.bundle import Bundle
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
-from vera_local.judge.jury import JURY, RULE
 from vera_local.report.reading import Opinion
-from vera_local.report.record import Coefficient, Held, Instrument, JudgeRecord, Record
+from vera_local.report.record import Coefficient, Held, Record
 from vera_local.report.simulation import SIMULATOR, Figures, by_simulator
 from vera_local.report.verdicts import VerdictRow
 from vera_local.run import manifest
@@ -25,10 +24,10 @@ from vera_local.run.grouping import groupings
 from vera_local.run.identities import simulators_of
 from vera_local.run.juries import Bench
 from vera_local.run.labels_file import Cleaning, Layout
+from vera_local.run.parties import chatbot_of, instrument_of, judge_records, judges_in_order
 from vera_local.run.played import played
 from vera_local.run.publishing import bench_of
 from vera_local.run.reproducing import again
-from vera_local.run.selftested import selftest_of
 from vera_local.run.stats import work_of
 from vera_local.run.store import Store
 from vera_local.run.verdicts import alike_between_judges, alike_in_repeats, row_of
@@ -36,10 +35,6 @@ from vera_local.score import UNKNOWN, Scores
 from vera_local.score.alike import Share
 from vera_local.score.intervals import Interval, Undefined
 from vera_local.score.raters import POOLED, Finding, Section
-from vera_local.selftest import Card
-
-UNNAMED = "Unnamed chatbot"
-"""Who held conversations whose record does not say it."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +64,10 @@ def record_of(folder: Path, bundle: Bundle, by: Sequence[str] = ()) -> Record:
     return Record(
         name=folder.resolve().name,
         created=str(begun.get("created", "")),
-        instrument=_instrument(bundle),
-        chatbot=str(begun["identity"].get("chatbot", {}).get("model") or UNNAMED),
+        instrument=instrument_of(bundle),
+        chatbot=chatbot_of(begun),
         players=simulators_of(begun["identity"]),
-        judges=tuple(_judges(stored, begun["judges"], cards)),
+        judges=tuple(judge_records(stored.bench, (row.judge for row in stored.rows), begun["judges"], cards)),
         conversations=tuple(_held(stored, bundle)),
         scores=read_scores(folder),
         manifest=begun,
@@ -125,36 +120,12 @@ def _read(folder: Path, bundle: Bundle) -> _Stored:
         )
 
 
-def _instrument(bundle: Bundle) -> Instrument:
-    return Instrument(bundle.name, bundle.title, bundle.version, bundle.notice, bundle.group_column, bundle.rubric)
-
-
-def _judges(
-    stored: _Stored, identities: Mapping[str, Mapping[str, Any]], cards: Mapping[str, Card | None]
-) -> Iterator[JudgeRecord]:
-    """Those that join others first, the jury before all: their ratings are what a run comes to."""
-    bench = stored.bench
-    joined = sorted(bench.juries, key=lambda name: name != JURY)
-    alone = dict.fromkeys((*bench.judges, *bench.ratings, *(row.judge for row in stored.rows), *identities))
-    for name in (*joined, *(name for name in alone if name not in bench.juries)):
-        its = identities.get(name, {})
-        yield JudgeRecord(
-            name=name,
-            model=str(its.get("model", name)),
-            mode=str(its.get("mode", "")),
-            members=bench.juries.get(name, ()),
-            rule=RULE if name in bench.juries else "",
-            selftest=selftest_of(cards.get(its.get("judge", name))),
-        )
-
-
 def _held(stored: _Stored, bundle: Bundle) -> Iterator[Held]:
     groups = {persona.name: persona.group for persona in bundle.personas}
     by_walk: dict[tuple[str, str], list[VerdictRow]] = {}
     for row in stored.rows:
         by_walk.setdefault((row.conversation, row.judge), []).append(row)
-    judges = [*dict.fromkeys((*stored.bench.juries, *stored.bench.ratings, *(row.judge for row in stored.rows)))]
-    judges.sort(key=lambda name: (name != JURY, name not in stored.bench.juries))
+    judges = judges_in_order(stored.bench, (row.judge for row in stored.rows))
     for place, c in enumerate(stored.conversations, 1):
         opinions = tuple(_opinion(stored.bench, by_walk, c.id, judge) for judge in judges)
         yield Held(place, c, groups.get(c.persona, UNKNOWN), opinions)

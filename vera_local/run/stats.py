@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,13 @@ def work_of(folder: Path) -> Work:
     """What was done for the run in `folder`; UserError where it holds no run."""
     begun = must_hold_run(folder)
     with Store.open(folder) as store:
-        ended = sum(head.ending is not None and head.ending not in RETRIED for head in store.heads())
-        return Work(store.used.sessions(), store.used.stages(), store.used.rows(), store.usage(), ended, _gpus(begun))
+        return work_in(store, begun)
+
+
+def work_in(store: Store, begun: Mapping[str, Any]) -> Work:
+    """What was done for the run of this store and manifest."""
+    ended = sum(head.ending is not None and head.ending not in RETRIED for head in store.heads())
+    return Work(store.used.sessions(), store.used.stages(), store.used.rows(), store.usage(), ended, _gpus(begun))
 
 
 def cost_of(work: Work, price: float, gpus: int | None) -> Cost:
@@ -36,6 +42,6 @@ def cost_of(work: Work, price: float, gpus: int | None) -> Cost:
     return Cost(work.wall_s / 3600, gpus or work.gpus, price, work.ended)
 
 
-def _gpus(begun: dict[str, Any]) -> int:
+def _gpus(begun: Mapping[str, Any]) -> int:
     hardware = begun.get("hardware") or {}
     return int(hardware.get("gpus", 0)) if hardware.get("device") == "cuda" else 0

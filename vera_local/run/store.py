@@ -16,7 +16,9 @@ from vera_local.conversation import RETRIED, Conversation, Ending, Head, Message
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 from vera_local.judge import Mode, State, Verdict
+from vera_local.run.glances import Glances
 from vera_local.run.heads import HEADS, head_of, longest_first
+from vera_local.run.looking import connect_to_look
 from vera_local.run.rows import VERDICT, columns_of, verdict_of
 from vera_local.run.schema import bring_up
 from vera_local.run.simulated import Simulated
@@ -55,6 +57,7 @@ class Store:
         self._file = file
         self.simulated = Simulated(connection, self._commit)
         self.used = Used(connection, self._commit)
+        self.glances = Glances(connection)
 
     @classmethod
     def open(cls, folder: Path) -> Store:
@@ -70,6 +73,15 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             raise _unusable(file, error) from error
         return cls(connection, file)
+
+    @classmethod
+    def look(cls, folder: Path) -> Store:
+        """Open the store of a run folder to read it, whoever writes to it; UserError where it cannot be read."""
+        file = folder / NAME
+        try:
+            return cls(connect_to_look(file), file)
+        except sqlite3.Error as error:
+            raise _unusable(file, error) from error
 
     def __enter__(self) -> Self:
         return self

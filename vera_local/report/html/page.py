@@ -97,6 +97,15 @@ class Page:
         return tuple(r for r in self.ratings if r.judge not in members)
 
     @property
+    def opens(self) -> bool:
+        """Whether the page has the transcripts, and opens them itself."""
+        return not self.choice.redact
+
+    def href(self, anchor: str) -> str:
+        """The address of a conversation's line."""
+        return f"#{anchor}"
+
+    @property
     def checkers(self) -> tuple[str, ...]:
         """The judges that gave marks for personas."""
         return tuple(dict.fromkeys(judge for its in self.record.simulators.values() for judge in its["checks"]))
@@ -113,7 +122,7 @@ def page(record: Record, choice: Choice) -> Page:
     return Page(
         record=record,
         choice=choice,
-        ratings=tuple(_ratings(record, choice)),
+        ratings=tuple(ratings_of(record, choice)),
         table=table(record),
         doubts=doubts(record, reasons=not choice.redact),
         endings=dict(Counter(ENDINGS[c.ending] for c in conversations)),
@@ -126,7 +135,8 @@ def page(record: Record, choice: Choice) -> Page:
     )
 
 
-def _ratings(record: Record, choice: Choice) -> Iterator[Ratings]:
+def ratings_of(record: Record, choice: Choice) -> Iterator[Ratings]:
+    """What each judge that has scores said, in the judges' order."""
     for judge in record.judges:
         if judge.name not in record.scores:
             continue

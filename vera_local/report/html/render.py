@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -29,16 +31,40 @@ def comparison_html(page: ComparisonPage) -> str:
     return render("compare.html", ("theme.js",), page=page)
 
 
+@dataclass(frozen=True)
+class Served:
+    """A page for a browser that asks a server for it, and the policy to send along."""
+
+    html: str
+    policy: str
+
+
+def served(template: str, scripts: tuple[str, ...], **content: Any) -> Served:
+    """A page that may send forms to where it came from, and ask there for more."""
+    style, script = _inside(scripts)
+    policy = _policy(style, script, "connect-src 'self'; form-action 'self'")
+    html = _rendered(template, style, script, policy, content)
+    return Served(html, f"{policy}; frame-ancestors 'none'")
+
+
 def render(template: str, scripts: tuple[str, ...], **content: Any) -> str:
     """A template with its style and scripts inside, and a policy that lets the browser run and load nothing else."""
-    style, script = _asset("style.css"), "\n".join(map(_asset, scripts))
+    style, script = _inside(scripts)
+    return _rendered(template, style, script, _policy(style, script, "form-action 'none'"), content)
+
+
+def _inside(scripts: tuple[str, ...]) -> tuple[str, str]:
+    return _asset("style.css"), "\n".join(map(_asset, scripts))
+
+
+def _rendered(template: str, style: str, script: str, policy: str, content: Mapping[str, Any]) -> str:
     return (
         _environment()
         .get_template(template)
         .render(
             style=Markup(style),
             script=Markup(script),
-            policy=_policy(style, script),
+            policy=policy,
             limits=LIMITS,
             demonstration=DEMONSTRATION,
             intervals=how_made(),
@@ -48,11 +74,8 @@ def render(template: str, scripts: tuple[str, ...], **content: Any) -> str:
     )
 
 
-def _policy(style: str, script: str) -> str:
-    return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+def _policy(style: str, script: str, more: str) -> str:
+    return f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; {more}"
 
 
 def _digest(text: str) -> str:

@@ -69,7 +69,7 @@ def table(record: Record) -> Table:
 def cells(held: Held, judge: str | None, scale: Scale) -> tuple[Cell, ...]:
     """The rating of each dimension of the scale."""
     ratings = held.ratings(judge)
-    return tuple(_cell(ratings[d].rating, scale) if d in ratings else NOT_YET for d in scale.dimensions)
+    return tuple(cell(ratings[d].rating, scale) if d in ratings else NOT_YET for d in scale.dimensions)
 
 
 def _groups(record: Record) -> tuple[str, ...]:
@@ -99,7 +99,8 @@ def _line(held: Held, judge: str | None, scale: Scale) -> Line:
     )
 
 
-def _cell(rating: str | None, scale: Scale) -> Cell:
+def cell(rating: str | None, scale: Scale) -> Cell:
+    """How a rating is shown; None: Unrated."""
     if rating is None:
         return Cell(UNRATED_WORD, UNRATED_WORD, UNRATED, -1)
     tone, short = tones(scale.ratings, scale.not_relevant), short_names(scale.ratings, scale.not_relevant)
