@@ -71,6 +71,24 @@ def test_a_file_put_in_anothers_place_is_read_again(model: Path) -> None:
     assert model_digests(model)["model.safetensors"] == sha(b"WEIGHTS")
 
 
+def test_a_file_changed_in_place_with_its_time_set_back_is_read_again(model: Path) -> None:
+    weights = model / "model.safetensors"
+    before = weights.stat()
+    model_digests(model)
+    weights.write_bytes(b"WEIGHTS")
+    os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert (weights.stat().st_size, weights.stat().st_ino) == (before.st_size, before.st_ino)
+    assert model_digests(model)["model.safetensors"] == sha(b"WEIGHTS")
+
+
+def test_code_and_tokenizers_of_any_kind_count(model: Path) -> None:
+    (model / "own.py").write_bytes(b"code")
+    (model / "qwen.tiktoken").write_bytes(b"words")
+
+    assert model_digests(model).keys() >= {"own.py", "qwen.tiktoken"}
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(
     broken=st.binary(max_size=40)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import signal
@@ -192,6 +193,7 @@ def test_another_version_of_the_package_gets_another_folder(
     first = convert()
     carried = embedded._carried()
     monkeypatch.setattr(embedded, "_carried", lambda: carried._replace(version="99"))
+    monkeypatch.setitem(embedded.KNOWN, "99", embedded.KNOWN[carried.version])
 
     assert convert() != first
     assert len(fake_writer) == 2
@@ -216,9 +218,22 @@ def test_the_writers_own_failure_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("VERA_LOCAL_CACHE", str(tmp_path))
     (tmp_path / "bad.gguf").write_bytes(b"no model")
     monkeypatch.setattr(embedded, "_carried", lambda: embedded.Carried(tmp_path / "bad.gguf", "1"))
+    monkeypatch.setitem(embedded.KNOWN, "1", hashlib.sha256(b"no model").hexdigest())
 
     with pytest.raises(UserError, match=r"could not be converted \(.+\).*pip install"):
         convert()
+
+
+def test_another_model_file_than_the_published_one_is_not_opened(
+    tmp_path: Path, fake_writer: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other.gguf").write_bytes(b"GGUF")
+    carried = embedded._carried()
+    monkeypatch.setattr(embedded, "_carried", lambda: carried._replace(gguf=tmp_path / "other.gguf"))
+
+    with pytest.raises(UserError, match=r"not hold the model file that was published with it.*pip install"):
+        convert()
+    assert fake_writer == []
 
 
 def test_too_little_space_is_told_before_the_work(fake_writer: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

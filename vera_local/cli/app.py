@@ -22,6 +22,7 @@ from vera_local.cli import view as view_command
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.options import (
     Bundle,
+    Code,
     EndSemantics,
     Engine,
     Gpu,
@@ -138,6 +139,7 @@ def run(
     check_personas: CheckPersonas = False,
     replicas: Replicas = None,
     lookahead: Lookahead = None,
+    code: Code = None,
     as_json: Json = False,
 ) -> None:
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
@@ -186,6 +188,7 @@ def simulate(
     simulator: Simulator = None,
     chatbot: Chatbot = None,
     replicas: Replicas = None,
+    code: Code = None,
     as_json: Json = False,
 ) -> None:
     """Hold the conversations only; `vera-local judge RUN` rates them later."""
@@ -211,6 +214,7 @@ def judge(
     engine: Engine = None,
     replicas: Replicas = None,
     lookahead: Lookahead = None,
+    code: Code = None,
     as_json: Json = False,
 ) -> None:
     """Rate the conversations of a run with the judges it names, or with further ones; only what is missing is asked."""
@@ -246,6 +250,7 @@ def doctor(
     chatbot: Chatbot = None,
     judge: Judge = None,
     judge_mode: JudgeMode = None,
+    code: Code = None,
     as_json: Json = False,
 ) -> None:
     """Check this machine and try the models: engine, files, chat template, reasoning, answer constraint, context."""

@@ -9,6 +9,22 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from vera_local.engine.plain_data import confirm_code
+from vera_local.engine.profile import find_profile
+from vera_local.errors import UserError
+
+
+def confirm(models: list[str] | None) -> None:
+    """Note whose code a person wants to be run; UserError for a model whose profile does not ask for it."""
+    for model in models or ():
+        profile = find_profile(model)
+        if not profile.engine.trust_remote_code:
+            raise UserError(
+                f"--trust-remote-code {model}: its profile does not ask to run code, so none is run; leave the flag out"
+            )
+        confirm_code(profile)
+
+
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
 JudgeMode = Annotated[
     str | None,
@@ -22,6 +38,16 @@ EndSemantics = Annotated[
 Engine = Annotated[
     str | None,
     typer.Option(metavar="vllm|transformers", help="What hosts models on this machine; vllm unless told otherwise."),
+]
+Code = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust-remote-code",
+        metavar="NAME",
+        callback=confirm,
+        expose_value=False,
+        help="Run the Python code in the folder of this model, whose profile asks for it; repeatable.",
+    ),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]

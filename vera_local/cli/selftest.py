@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from vera_local.cli.interrupt import run_until_interrupted
-from vera_local.cli.options import Bundle, EndSemantics, Engine, JudgeMode, Target
+from vera_local.cli.options import Bundle, Code, EndSemantics, Engine, JudgeMode, Target
 from vera_local.cli.show import progress_console, warn
 from vera_local.run import Watcher, load_config, make_plan, opener
 from vera_local.run.selftesting import selftest as try_judge
@@ -37,6 +37,7 @@ def selftest(
     judge_mode: JudgeMode = None,
     repeats: Repeats = None,
     out: Out = None,
+    code: Code = None,
     as_json: Json = False,
 ) -> None:
     """Try a judge on short transcripts with known answers, and keep what it is worth as a judge card."""

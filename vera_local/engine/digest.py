@@ -11,8 +11,8 @@ from typing import TypedDict
 
 from vera_local.engine.cache import cache_folder
 
-SUFFIXES = frozenset({".json", ".jinja", ".model", ".safetensors", ".txt"})
-"""Config, tokenizer, chat template and weights."""
+SUFFIXES = frozenset({".json", ".jinja", ".model", ".py", ".safetensors", ".tiktoken", ".txt"})
+"""Config, tokenizer, chat template, weights, and code, which is run only where a person confirms it."""
 
 
 class Known(TypedDict):
@@ -25,20 +25,31 @@ class Known(TypedDict):
 def model_digests(folder: Path) -> dict[str, str]:
     """File name -> sha256 (hexadecimal) of each model file in `folder`, by name.
 
-    A file is read again only when its size, time of change or inode differs from the last time.
+    A file is read again only when its size, times of change or inode differ from the last time.
     """
     store = cache_folder() / "digests.json"
     known = _load(store)
-    files = sorted(path for path in folder.absolute().iterdir() if path.suffix in SUFFIXES and path.is_file())
+    files = model_files(folder)
     found = {str(path): _known_or_read(path, known.get(str(path))) for path in files}
     if any(known.get(path) != entry for path, entry in found.items()):
         _save(store, known | found)
     return {path.name: found[str(path)]["sha256"] for path in files}
 
 
+def fresh_digests(folder: Path) -> dict[str, str]:
+    """The same as `model_digests`, with every file read now."""
+    return {path.name: _known_or_read(path, None)["sha256"] for path in model_files(folder)}
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The absolute paths of the files in `folder` that decide what the model says, by name."""
+    return sorted(path for path in folder.absolute().iterdir() if path.suffix in SUFFIXES and path.is_file())
+
+
 def _known_or_read(path: Path, known: Known | None) -> Known:
     status = path.stat()
-    stamp = [status.st_size, status.st_mtime_ns, status.st_ino]
+    # Whoever may write a file may set its time of modification back, but not that of its last change of any kind.
+    stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
     if known is not None and known["stamp"] == stamp:
         return known
     with path.open("rb") as file:

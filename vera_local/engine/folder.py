@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any, Literal
 
+from vera_local.engine.json_file import read_object
+from vera_local.engine.plain_data import check_weights, pickled, pickles
 from vera_local.engine.profile import EngineOptions, Profile, PromptedRole, Role, Roles, Source, Template
 from vera_local.errors import UserError
 
@@ -78,19 +79,20 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise UserError(f"there is no model folder {folder}: correct the path")
     if not (folder / "config.json").is_file():
         raise UserError(f"{folder} holds no config.json, so it is no model folder: give the folder that holds it")
-    return _json(folder / "config.json")
+    return read_object(folder / "config.json")
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
     """The safetensors files that make up the model: those of the index where there is one, else all.
 
-    Raises UserError where one is missing, as after a download that was broken off.
+    Raises UserError where one is missing, as after a download that was broken off, and where one is a pickle.
     """
     index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        files = [folder / name for name in sorted(set(_json(index).get("weight_map", {}).values()))]
-    else:
-        files = sorted(folder.glob("*.safetensors"))
+    names = sorted(set(_weight_map(index).values())) if index.is_file() else []
+    check_weights(folder, names)
+    files = [folder / name for name in names] or sorted(folder.glob("*.safetensors"))
+    if not files and (others := pickles(folder)):
+        raise pickled(folder, others[0])
     missing = [path.name for path in files if not path.is_file()]
     if missing or not files:
         what = missing[0] if missing else "any .safetensors file"
@@ -98,14 +100,12 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as JSON ({error}): fetch the model again") from None
-    if not isinstance(table, dict):
-        raise UserError(f"{path} holds no JSON object: fetch the model again")
-    return table
+def _weight_map(index: Path) -> dict[str, str]:
+    """Tensor -> the file that holds it."""
+    named = read_object(index).get("weight_map")
+    if not isinstance(named, dict) or not named or not all(isinstance(name, str) for name in named.values()):
+        raise UserError(f"{index}: key weight_map: it names no weight files: fetch the model again")
+    return named
 
 
 def _number(folder: Path, config: dict[str, Any], key: str) -> int:
@@ -170,7 +170,7 @@ def _template_text(folder: Path) -> str:
     if own.is_file():
         return own.read_text(encoding="utf-8")
     config = folder / "tokenizer_config.json"
-    template = _json(config).get("chat_template") if config.is_file() else None
+    template = read_object(config).get("chat_template") if config.is_file() else None
     if isinstance(template, list):
         template = next((entry["template"] for entry in template if entry.get("name") == "default"), None)
     if not isinstance(template, str):

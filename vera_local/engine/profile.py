@@ -40,7 +40,10 @@ class Source(Part):
 
 
 class EngineOptions(Part):
-    """Arguments passed to the engine as they are; None leaves the engine's own default."""
+    """Arguments passed to the engine as they are; None leaves the engine's own default.
+
+    No `load_format` reads pickles. `trust_remote_code` takes effect only where a person confirms it for each command.
+    """
 
     dtype: Literal["auto", "bfloat16", "float16", "float32"]
     max_num_seqs: PositiveInt | None = None
@@ -53,7 +56,8 @@ class EngineOptions(Part):
     block_size: PositiveInt | None = None
     tokenizer_mode: str | None = None
     config_format: str | None = None
-    load_format: str | None = None
+    load_format: Literal["safetensors", "mistral", "fastsafetensors"] | None = None
+    trust_remote_code: bool | None = None
     kv_cache_dtype: str | None = None
 
 

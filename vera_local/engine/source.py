@@ -7,6 +7,7 @@ from pathlib import Path
 
 from vera_local.engine.embedded import convert
 from vera_local.engine.folder import read_config, weight_files
+from vera_local.engine.plain_data import check_code
 from vera_local.engine.profile import Profile
 from vera_local.errors import UserError
 
@@ -14,7 +15,7 @@ from vera_local.errors import UserError
 def locate(profile: Profile) -> Path:
     """The absolute folder of the model's files, converted first where the model is embedded.
 
-    Raises UserError where files are missing, with the command that fetches them.
+    Raises UserError where files are missing, with the command that fetches them, and where they are more than data.
     """
     source = profile.source
     if source.embedded is not None:
@@ -22,6 +23,7 @@ def locate(profile: Profile) -> Path:
     folder = Path(source.path).absolute() if source.path is not None else _snapshot(profile.name, str(source.hub))
     read_config(folder)
     weight_files(folder)
+    check_code(profile, folder)
     return folder
 
 

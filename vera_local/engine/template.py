@@ -41,12 +41,15 @@ class ChatTemplate:
         self._read = lru_cache(maxsize=KEPT)(self._prompt)
 
     @classmethod
-    def load(cls, folder: Path, facts: Template) -> ChatTemplate:
-        """Read the tokenizer from a model folder; UserError where there is none or it has no chat template."""
+    def load(cls, folder: Path, facts: Template, *, code: bool = False) -> ChatTemplate:
+        """Read the tokenizer from a model folder; UserError where there is none or it has no chat template.
+
+        `code`: whether a tokenizer may be Python code of the folder.
+        """
         from transformers import AutoTokenizer
 
         try:
-            tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=code)
         except Exception as error:
             # Readers of broken files raise whatever comes, a plain Exception among it, and tell it in many lines.
             reason = next(iter(str(error).splitlines()), "").rstrip(": ") or type(error).__name__

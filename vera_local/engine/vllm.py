@@ -77,7 +77,7 @@ class VllmEngine:
         `log` receives all that vLLM and its processes print. `place`: its GPUs, its KV cache, and whether it will be
         put to sleep. Raises UserError, naming `log`, where vLLM is absent or cannot start.
         """
-        template = ChatTemplate.load(folder, profile.template)
+        template = ChatTemplate.load(folder, profile.template, code=bool(profile.engine.trust_remote_code))
         with output_to(log), on_gpus(place.gpus):
             llm = _start(profile, folder, log, place)
         return cls(llm, template, profile.context, _ridge(profile, this_machine()))
@@ -155,6 +155,9 @@ class VllmEngine:
 def _arguments(profile: Profile, folder: Path, place: Place, on_cpu: bool) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "model": str(folder),
+        # Its default would read pickles where it finds no safetensors.
+        "load_format": "safetensors",
+        "trust_remote_code": False,
         "max_model_len": profile.context,
         "enable_prefix_caching": True,
         "structured_outputs_config": {"backend": "outlines"},

@@ -40,7 +40,7 @@ def _own(folder: Path, profile: Profile) -> Ruler:
     # Heavy to import, and not needed where no model is here.
     from vera_local.engine.template import ChatTemplate
 
-    template = ChatTemplate.load(folder, profile.template)
+    template = ChatTemplate.load(folder, profile.template, code=bool(profile.engine.trust_remote_code))
 
     def measure(text: str) -> int:
         return len(template.tokenizer(text, add_special_tokens=False)["input_ids"])

@@ -42,7 +42,7 @@ class TransformersEngine:
         or this machine do not do.
         """
         go_offline()
-        template = ChatTemplate.load(folder, profile.template)
+        template = ChatTemplate.load(folder, profile.template, code=bool(profile.engine.trust_remote_code))
         rows = min(SEQUENCES, profile.engine.max_num_seqs or SEQUENCES)
         return cls(Network(load(profile, folder, log, place.gpus), rows), template, profile.context)
 

@@ -140,8 +140,8 @@ def _values(cache: DynamicCache) -> KeyValues:
 def load(profile: Profile, folder: Path, log: Path, gpus: Sequence[int] = ()) -> Any:
     """The model of a folder on the first of `gpus`, else on the best device there is.
 
-    Only safetensors are read and no code of the folder is run. `log` receives what transformers prints. Raises
-    UserError where the model cannot be loaded.
+    Only safetensors are read, and no code of the folder is run unless its profile says so. `log` receives what
+    transformers prints. Raises UserError where the model cannot be loaded.
     """
     import torch
     from transformers import AutoModelForCausalLM
@@ -155,7 +155,7 @@ def load(profile: Profile, folder: Path, log: Path, gpus: Sequence[int] = ()) ->
                 dtype=torch.float32 if device == "cpu" else profile.engine.dtype,
                 device_map={"": device},
                 use_safetensors=True,
-                trust_remote_code=False,
+                trust_remote_code=bool(profile.engine.trust_remote_code),
                 local_files_only=True,
             )
     except Exception as error:
