@@ -53,7 +53,8 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
             main()
         return int(ended.value.code or 0)
 
-    # The command line sets it for its process, which here is that of all tests.
+    # The command line sets both for its process, which here is that of all tests.
+    monkeypatch.setattr("resource.setrlimit", lambda *_: None)
     before = os.umask(0o022)
     yield run
     os.umask(before)

@@ -37,6 +37,7 @@ def test_every_engine_caches_prefixes_and_constrains_with_outlines(on_cpu: bool)
         assert arguments["enable_prefix_caching"] is True
         assert arguments["structured_outputs_config"] == {"backend": "outlines"}
         assert arguments["generation_config"] == "vllm"
+        assert arguments["enable_log_requests"] is False, "they hold transcripts"
         assert arguments.items() >= shipped.engine_arguments().items()
 
 

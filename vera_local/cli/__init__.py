@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from vera_local.cli.private import keep_private
 from vera_local.engine.offline import go_offline
 
 INTERRUPTED = 130
@@ -17,7 +18,7 @@ def main() -> None:
     Exit codes: 0 done, 1 an engine or the chatbot failed, 2 wrong input or surroundings, 130 interrupted.
     """
     go_offline()
-    os.umask(0o077)
+    keep_private()
     try:
         sys.exit(_command())
     except KeyboardInterrupt:

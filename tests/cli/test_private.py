@@ -1,0 +1,123 @@
+"""Whatever the user's settings, nothing of a run is made for others to read, and a crash leaves no memory behind."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+from vera_local.cli.private import NO_CORE, keep_private
+
+
+def crash(*before: str) -> int:
+    """The status of a process that crashes after these lines, as `os.waitpid` gives it."""
+    lines = ["import os, resource", *before, "os.abort()"]
+    child = os.posix_spawn(sys.executable, [sys.executable, "-c", "\n".join(lines)], os.environ)
+    return os.waitpid(child, 0)[1]
+
+
+def test_a_crash_leaves_no_core_dump() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    status = crash(
+        f"resource.setrlimit(resource.RLIMIT_CORE, ({hard}, {hard}))",
+        "from vera_local.cli.private import keep_private",
+        "keep_private()",
+    )
+    assert os.WTERMSIG(status) == signal.SIGABRT
+    assert not os.WCOREDUMP(status)
+
+
+def test_children_have_the_same_limit() -> None:
+    code = "from vera_local.cli.private import keep_private; import subprocess, sys; keep_private();"
+    code += "subprocess.run([sys.executable, '-c', 'import resource; print(resource.getrlimit(resource.RLIMIT_CORE))'])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    limit = NO_CORE if hard == resource.RLIM_INFINITY else min(NO_CORE, hard)
+    assert told.strip() == str((limit, limit))
+
+
+def test_every_file_of_a_run_is_its_owner_s_alone(command: Command, tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "run", tmp_path / "else"
+    elsewhere.mkdir()
+    assert command("run", "--personas", "2", "--turns", "2", "--out", folder) == 0
+    assert command("report", folder) == 0
+    assert command("report", folder, "--out", elsewhere / "page.html", "--markdown", elsewhere / "sum.md") == 0
+    assert command("score", folder, "--markdown", elsewhere / "paper.md") == 0
+    other = tmp_path / "other"
+    assert command("run", "--personas", "2", "--turns", "2", "--seed", "2", "--out", other) == 0
+    assert command("compare", folder, other, "--force", "--csv", elsewhere / "all.csv") == 0
+    assert command("export", folder, "--to", "vera-mh", folder / "sent") == 0
+    made = [f for place in (folder, elsewhere) for f in place.rglob("*")]
+    assert len(made) > 15
+    assert {stat.S_IMODE(f.stat().st_mode) for f in made if f.is_file()} == {0o600}
+    assert {stat.S_IMODE(f.stat().st_mode) for f in (folder, *made) if f.is_dir() and f != elsewhere} == {0o700}
+
+
+def test_what_is_said_is_only_where_it_belongs(
+    command: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
+    folder = tmp_path / "run"
+    assert command("run", "--personas", "2", "--turns", "4", "--out", folder) == 0
+    said = "message 0."
+    files = {f.name for f in tmp_path.rglob("*") if f.is_file() and said.encode() in f.read_bytes()}
+    assert files == {"run.sqlite", "conversations.jsonl"}
+    told = capfd.readouterr()
+    assert said not in told.out + told.err + caplog.text
+
+
+def test_the_store_s_own_files_are_private_while_a_run_goes_on(tmp_path: Path) -> None:
+    """SQLite gives its log the permissions of the store, whatever the umask."""
+    from vera_local.run.store import Store
+
+    before = os.umask(0)
+    try:
+        with Store.open(tmp_path) as store:
+            store.begin(())
+            modes = {f.name: stat.S_IMODE(f.stat().st_mode) for f in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes.keys() >= {"run.sqlite", "run.sqlite-wal", "run.sqlite-shm"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_copy_of_a_run_is_made_private_again(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert command("run", "--personas", "1", "--turns", "2", "--out", folder) == 0
+    folder.chmod(0o755)
+    (folder / "run.sqlite").chmod(0o644)
+    assert command("score", folder) == 0
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "run.sqlite").stat().st_mode) == 0o600
+
+
+def test_purge(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert command("run", "--personas", "1", "--turns", "2", "--out", folder) == 0
+    assert command("purge", folder, "--yes") == 0
+    assert not (folder / "conversations.jsonl").exists()
+    assert command("run", "--personas", "1", "--turns", "2", "--out", folder) == 2
+    for reader in ("show", "score", "stats", "report"):
+        assert command(reader, folder) == 0
+    assert command("compare", folder, folder) in (0, 2)
+
+
+def test_the_limit_is_set_without_root() -> None:
+    """A hard limit may be lowered by anybody, and what is there may be lower already."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    assert before[1] == resource.RLIM_INFINITY or before[1] >= 0
+    umask = os.umask(0o022)
+    os.umask(umask)
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        keep_private()
+        os._exit(0 if resource.getrlimit(resource.RLIMIT_CORE) == (0, 0) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

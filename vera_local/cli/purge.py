@@ -1,0 +1,26 @@
+"""The command that removes what was said in a run. Thin, as all commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vera_local.cli.options import Run
+from vera_local.run.purging import purge_run
+
+app = typer.Typer()
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
+
+
+@app.command()
+def purge(folder: Run, yes: Yes = False) -> None:
+    """Remove transcripts and judges' reasons from a run for good; ratings, answers, scores and counts stay."""
+    if not yes:
+        typer.confirm(f"Remove for good all that was said in {folder}?", abort=True, err=True)
+    purged = purge_run(folder)
+    print(f"{folder}: nothing that was said is left in it; ratings, answers, scores and counts are. "
+          f"Files removed: {len(purged.removed)}.")  # fmt: skip
+    for file in purged.left:
+        print(f"Not of this program, so unchanged; see whether it quotes: {file}")
