@@ -61,6 +61,15 @@ def test_a_run_without_a_record_says_so_with_what_its_store_tells(
     assert told["stored"]["judge"]["output"] > 0
 
 
+def test_of_a_run_that_asked_nothing_this_is_said(
+    command: Command, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert command("import", folder / "conversations.jsonl", "--out", tmp_path / "imported") == 0
+    capfd.readouterr()
+    assert command("stats", tmp_path / "imported") == 0
+    assert capfd.readouterr().out == "No model was asked anything for this run so far.\n"
+
+
 def test_a_record_is_shown_and_what_it_cost(command: Command, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         work(folder)
@@ -93,7 +102,11 @@ def test_wrong_input_is_refused(command: Command, folder: Path, capfd: pytest.Ca
     work(folder)
     assert command("stats", folder.parent) == 2
     assert "holds no run" in capfd.readouterr().err
-    for wrong in (("--gpu-hour-price", "-1"), ("--gpu-hour-price", "nan"), ("--gpu-hour-price", "1", "--gpus", "0")):
-        assert command("stats", folder, *wrong) == 2, wrong
+    for price in ("-1", "nan", "inf", "much"):
+        assert command("stats", folder, "--gpu-hour-price", price) == 2, price
+        told = capfd.readouterr()
+        assert "--gpu-hour-price" in told.err and not told.out
+    assert command("stats", folder, "--gpu-hour-price", "1", "--gpus", "0") == 2
+    assert "--gpus" in capfd.readouterr().err
     assert command("stats", folder, "--gpus", "2") == 2
     assert "--gpu-hour-price" in capfd.readouterr().err

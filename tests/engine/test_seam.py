@@ -5,7 +5,16 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vera_local.engine.seam import NO_USAGE, ContextOverflow, Draw, EngineDied, EngineError, InvalidRequest, Usage
+from vera_local.engine.seam import (
+    NO_USAGE,
+    ContextOverflow,
+    Draw,
+    EngineDied,
+    EngineError,
+    InvalidRequest,
+    Limits,
+    Usage,
+)
 
 TOKENS = st.integers(min_value=0, max_value=10**9)
 
@@ -31,3 +40,9 @@ def test_an_overflow_says_how_long_the_prompt_is_and_what_there_is_room_for() ->
 
 def test_every_failure_can_be_caught_as_one() -> None:
     assert all(issubclass(kind, EngineError) for kind in (ContextOverflow, InvalidRequest, EngineDied))
+
+
+def test_a_sequence_keeps_whole_blocks_and_at_most_a_context() -> None:
+    limits = Limits(context=100, kv_tokens=1000, sequences=4, block=16)
+    assert [limits.kept(tokens) for tokens in (None, 0, 15, 16, 99, 5000)] == [0, 16, 16, 32, 112, 112]
+    assert Limits(context=100, kv_tokens=None, sequences=4).kept(50) == 0

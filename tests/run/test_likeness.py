@@ -14,8 +14,9 @@ from vera_local.engine.seam import NO_USAGE, Request
 from vera_local.errors import UserError
 from vera_local.report.usage import SessionRow, StageRow, UsageRow
 from vera_local.run import Plan, Watcher, run
-from vera_local.run.forecast import Forecast, forecast
-from vera_local.run.likeness import Likeness, _paces, likeness
+from vera_local.run.forecast import ONE_BY_ONE, SIDE_BY_SIDE, Forecast, forecast
+from vera_local.run.likeness import Factor, Likeness, _paces, likeness
+from vera_local.run.paper import Work
 from vera_local.run.rehearsal import JUDGE, JUDGING, SIMULATOR, TALK
 from vera_local.run.store import Store
 
@@ -126,6 +127,7 @@ async def test_stages_side_by_side_take_less_than_their_sum(held: Callable[..., 
     told = await foretold(plan, like)
     assert {s.name: s.seconds for s in told.stages} == pytest.approx({TALK: 240, JUDGING: 60}, rel=0.02)
     assert told.seconds == pytest.approx(150, rel=0.02)
+    assert SIDE_BY_SIDE in told.assumptions and ONE_BY_ONE not in told.assumptions
 
 
 async def test_where_a_chatbot_is_waited_for_the_waiting_counts(held: Callable[..., object], tmp_path: Path) -> None:
@@ -135,6 +137,20 @@ async def test_where_a_chatbot_is_waited_for_the_waiting_counts(held: Callable[.
     tokens = sum(row.usage.computed + row.usage.output for row in rows if row.stage == TALK)
     assert paces[TALK].seconds_per_token * tokens == pytest.approx(2 * SECONDS[TALK])
     assert overlap == pytest.approx(210 / 300)
+
+
+def test_no_more_is_computed_than_is_asked() -> None:
+    """As where an engine told no cached tokens, and longer conversations would share more of what they ask."""
+    work = Factor(requests=1, prompt=2, computed=3, output=1).times(Work(1, prompt=10, computed=9, output=5))
+    assert work == Work(1, prompt=20, computed=20, output=5)
+    assert work.cached == 0
+
+
+async def test_a_run_of_another_bundle_is_refused(held: Callable[..., object], make: MakePlan) -> None:
+    plan, _ = await held()  # type: ignore[misc]
+    like = await likeness(plan.out, words)
+    with pytest.raises(UserError, match=r"is a run of suicide_risk \S+ and this would be one of psychosis"):
+        await foretold(make(bundle="psychosis", chatbot=MODELS["chatbot"], turns=2), like)
 
 
 async def test_a_run_without_an_account_tells_nothing(make: MakePlan, watcher: Watcher, tmp_path: Path) -> None:

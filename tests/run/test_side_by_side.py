@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import random
 import sqlite3
 from collections import defaultdict
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from vera_local.engine.admission import FILL
 from vera_local.engine.probe import SEED as PROBE
@@ -80,6 +82,25 @@ async def test_the_first_conversation_is_judged_while_others_are_held(
     assert all(scores.conversations == 8 for scores in outcome.scores.values())
     first_judged, last_said = order.index(True), len(order) - 1 - order[::-1].index(False)
     assert first_judged < last_said - 20
+
+
+async def test_what_is_not_fit_to_judge_is_counted_out_in_the_end(make: MakePlan, answering: Answering) -> None:
+    """Also where it is the last to come."""
+
+    async def handler(request: Request) -> str:
+        by_persona = request.pattern is None and request.sampling.max_tokens != 300
+        if by_persona and request.sampling.seed != PROBE and random.Random(request.messages[0].content).random() < 0.4:
+            # The others have long been judged.
+            await asyncio.sleep(0.05)
+            return ""
+        return at_random(request)
+
+    seen = io.StringIO()
+    plan = make(personas=12)
+    await run(plan, answering(handler), Watcher(Console(file=seen)))
+    rated = len({row[0] for row in contents(plan)["ratings"]})
+    assert 0 < rated < 12
+    assert f"Judging: {rated}/{rated} done" in seen.getvalue()
 
 
 @pytest.mark.parametrize("how", [{}, {"judge": [OTHER, "smollm2-135m-instruct"], "repeats": 2}])

@@ -48,8 +48,8 @@ def _command() -> int:
     except OSError as error:
         return _told(f"{error.strerror or error}: the output cannot be written; what was finished is kept", 2)
     except typer.exceptions.TyperException as error:
-        told = str(getattr(error, "message", None) or error).rstrip(".")
-        # Without a command typer has printed its help and has nothing to add.
+        # It names the option. Without a command typer has printed its help and has nothing to add.
+        told = error.format_message().rstrip(".")
         return _told(f"{told}; see vera-local --help", 2) if told else 2
 
 

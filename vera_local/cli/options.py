@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -23,6 +24,13 @@ def confirm(models: list[str] | None) -> None:
                 f"--trust-remote-code {model}: its profile does not ask to run code, so none is run; leave the flag out"
             )
         confirm_code(profile)
+
+
+def _amount(price: float | None) -> float | None:
+    """The price, where it is one."""
+    if price is not None and not math.isfinite(price):
+        raise UserError(f"--gpu-hour-price {price}: must be an amount of money")
+    return price
 
 
 Bundle = Annotated[str | None, typer.Option(help="The clinical instrument: a name or a folder.")]
@@ -56,7 +64,8 @@ Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also wr
 Parquet = Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="The same as a parquet file.")]
 Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write tables for a paper to this file.")]
 Price = Annotated[
-    float | None, typer.Option("--gpu-hour-price", metavar="PRICE", min=0, help="What one GPU costs for an hour.")
+    float | None,
+    typer.Option("--gpu-hour-price", metavar="PRICE", min=0, callback=_amount, help="What one GPU costs for an hour."),
 ]
 Gpu = Annotated[
     str | None, typer.Option(metavar="NAME", help="A GPU such as H200; this machine's unless told otherwise.")

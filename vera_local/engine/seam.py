@@ -125,9 +125,12 @@ class Limits:
     ridge: int = 1
 
     def kept(self, tokens: int | None) -> int:
-        """What a sequence of so many tokens keeps in the KV cache, in tokens of whole blocks; 0 where the engine does
-        not tell its cache, since nothing is then bounded by it, or where the tokens are not known."""
-        return 0 if self.kv_tokens is None or tokens is None else (tokens // self.block + 1) * self.block
+        """What a sequence of so many tokens keeps in the KV cache, in tokens of whole blocks, at most a whole context;
+        0 where the engine does not tell its cache, since nothing is then bounded by it, or where the tokens are
+        not known."""
+        if self.kv_tokens is None or tokens is None:
+            return 0
+        return (min(tokens, self.context) // self.block + 1) * self.block
 
 
 class Engine(Protocol):

@@ -21,6 +21,8 @@ UNRECORDED = (
     "No usage was recorded: this run was made by a version that kept no account of it. What is in its store cost:"
 )
 
+UNASKED = "No model was asked anything for this run so far."
+
 
 def recorded(work: Work) -> list[Table | str]:
     """Who was asked what, how long it took, and what else is known."""
@@ -40,6 +42,8 @@ def recorded(work: Work) -> list[Table | str]:
 
 def unrecorded(work: Work) -> list[str]:
     """What the store alone tells of a run without a record."""
+    if not any(usage.prompt or usage.output for usage in work.stored.values()):
+        return [UNASKED]
     return [UNRECORDED, *(f"  {role}: {_tokens(usage)}" for role, usage in work.stored.items())]
 
 

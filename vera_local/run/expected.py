@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 
 from vera_local.conversation import Speaker
 from vera_local.engine.seam import Usage
-
-FULL_MESSAGE = 0.5
-"""The expected length of a message, as a part of its token limit, until messages were seen: people and chatbots stop
-before it."""
+from vera_local.run.habits import FULL_MESSAGE
 
 PRIOR = 8
 """How many messages that expectation counts as, beside those that were seen."""
@@ -18,7 +15,7 @@ PRIOR = 8
 
 @dataclass(slots=True)
 class MessageLengths:
-    """The mean length of a message of each side, in tokens: first what their limits tell, then what was seen."""
+    """The mean length of a message of each side, in tokens: first a part of their limits, then what was seen."""
 
     sums: dict[Speaker, float]
     counts: dict[Speaker, int]
@@ -49,7 +46,8 @@ class Footprint:
 
     `engines`: what the engine of each side goes by; a side that no engine of ours plays is left out. `before`: tokens
     that stand before the conversation, on the side that speaks first of these. `said`: tokens of what was said so far;
-    `left`: messages to come. `whole`: the sides whose prompts hold the whole conversation.
+    `left`: messages to come. `whole`: the sides whose prompts hold the whole conversation. `contexts`: the most that
+    the engine of each side takes in one sequence.
     """
 
     engines: Mapping[Speaker, Hashable]
@@ -58,6 +56,7 @@ class Footprint:
     left: int
     lengths: MessageLengths
     whole: frozenset[Speaker]
+    contexts: Mapping[Speaker, int]
     held: dict[Speaker, int] = field(default_factory=dict)
 
     def needs(self) -> dict[Hashable, int]:
@@ -78,4 +77,5 @@ class Footprint:
     def _of(self, side: Speaker) -> int:
         first = side is next(iter(self.engines))
         begun = (self.before if first else 0) + (self.said if side in self.whole else 0)
-        return self.held.get(side, begun) + (self.lengths.said(self.left) if side in self.whole else 0)
+        to_come = self.lengths.said(self.left) if side in self.whole else 0
+        return min(self.contexts[side], self.held.get(side, begun) + to_come)

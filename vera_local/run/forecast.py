@@ -18,6 +18,9 @@ from vera_local.run.rehearsal import RulerOf, rehearse
 from vera_local.run.roofline import assumptions
 from vera_local.run.timing import HOST_LINK, SEQUENCES, Housing, Line, Timing, house
 
+ONE_BY_ONE = "Stages are taken to follow one another; those that go on side by side end sooner."
+SIDE_BY_SIDE = "Stages go on side by side for as much of their time as they did in that run."
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -62,7 +65,12 @@ class Forecast:
 async def forecast(
     plan: Plan, ruler_of: RulerOf, machine: Machine, gpu: Gpu | None, like: Likeness | None = None
 ) -> Forecast:
-    """For a run on `machine`, whose GPUs are `gpu` (None: nothing is known of its speed), `like` an earlier run."""
+    """For a run on `machine`, whose GPUs are `gpu` (None: nothing is known of its speed), `like` an earlier run.
+
+    Raises UserError where that one was of another bundle.
+    """
+    if like is not None:
+        like.must_suit(plan)
     habits = ASSUMED if like is None else like.habits
     parts = (await rehearse(plan, habits, ruler_of)).parts
     parts = parts if like is None else tuple(map(like.scaled, parts))
@@ -83,7 +91,10 @@ async def forecast(
         stages=stages,
         overlap=like.overlap if like is not None and measured else 1.0,
         untimed=tuple(_untimed(lines, stages)),
-        assumptions=tuple(_assumptions(plan, habits, ruler_of, gpu, lines, stages, like)),
+        assumptions=(
+            *_assumptions(plan, habits, ruler_of, gpu, lines, stages, like),
+            SIDE_BY_SIDE if like is not None and measured else ONE_BY_ONE,
+        ),
     )
 
 
@@ -123,7 +134,6 @@ def _assumptions(
     if gpu is not None and not all(stage.measured for stage in stages):
         yield from assumptions(gpu, [player.profile for player in players.values() if player.url is None])
         yield f"An engine goes to sleep and wakes at {HOST_LINK / 1e9:.0f} GB/s, where engines take turns."
-    yield "Stages are taken to follow one another; those that go on side by side end sooner."
 
 
 def _rulers(players: Mapping[str, Player], ruler_of: RulerOf) -> Iterator[str]:

@@ -103,15 +103,21 @@ async def judge_stage(
 async def _jobs(bench: Bench, docket: Docket, stage: Stage, ledger: Ledger, lengths: TooLong) -> AsyncIterator[Job]:
     """The conversations as they come, each looked at by its judges before it asks to be let in."""
     async for id in docket:
-        # More may have come, or fewer than was thought.
-        stage.meter.steps += bench.steps(docket.size - stage.meter.jobs)
-        stage.meter.jobs = docket.size
+        _recount(bench, docket, stage)
         conversation, shown, kept = stage.store.conversation(id), dict[int, Exhibit](), 0
         for place in bench.unrated(id):
             judge = bench.replicas[0][place].judge
             shown[place] = await judge.look(conversation, bench.rubric.questions)
             kept = max(kept, judge.engine.limits.kept(await lengths.of(judge, shown[place], bench.rubric)))
         yield Job({bench.key: kept}, partial(_rate, bench, shown, stage, ledger))
+    # The last to come may have been none to judge.
+    _recount(bench, docket, stage)
+
+
+def _recount(bench: Bench, docket: Docket, stage: Stage) -> None:
+    """More may have come, or fewer than was thought."""
+    stage.meter.steps += bench.steps(docket.size - stage.meter.jobs)
+    stage.meter.jobs = docket.size
 
 
 async def _rate(bench: Bench, shown: Mapping[int, Exhibit], stage: Stage, ledger: Ledger, lease: Held) -> None:

@@ -45,12 +45,10 @@ class Factor:
 
     def times(self, work: Work) -> Work:
         """What will be asked where `work` is expected."""
-        return Work(
-            work.requests * self.requests,
-            work.prompt * self.prompt,
-            work.computed * self.computed,
-            work.output * self.output,
-        )
+        prompt = work.prompt * self.prompt
+        # Each is scaled by itself, and no more can be computed than is asked.
+        computed = min(prompt, work.computed * self.computed)
+        return Work(work.requests * self.requests, prompt, computed, work.output * self.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +61,27 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What the run in `folder` tells, of which so many `conversations` ended on `machine`. `overlap`: the part of the
-    time of its stages, added up, that its engines worked in all, below 1 where stages went on side by side."""
+    """What the run in `folder` tells, which was of a `bundle` (name and version) and of which so many `conversations`
+    ended on `machine`. `overlap`: the part of the time of its stages, added up, that its engines worked in all, below 1
+    where stages went on side by side."""
 
     folder: Path
+    bundle: str
     machine: Machine
     conversations: int
     habits: Habits
     factors: Mapping[Place, Factor]
     paces: Mapping[str, Pace]
     overlap: float
+
+    def must_suit(self, plan: Plan) -> None:
+        """UserError where the plan is of another bundle: other questions, lengths and answers."""
+        wanted = _told(plan.bundle.name, plan.bundle.version)
+        if wanted != self.bundle:
+            raise UserError(
+                f"--like: {self.folder} is a run of {self.bundle} and this would be one of {wanted}; name a run of the "
+                "same bundle"
+            )
 
     def scaled(self, part: Part) -> Part:
         """A part as this run would have asked for it; as it is where this run had no such part."""
@@ -127,7 +136,12 @@ async def likeness(folder: Path, ruler_of: RulerOf) -> Likeness:
         paces, overlap = _paces(store.used, rows, waits=not isinstance(plan.chatbot, Player))
     parts = (await rehearse(plan, habits, ruler_of)).parts
     factors = _factors(plan, parts, rows, ended, done)
-    return Likeness(folder, Machine(**begun["hardware"]), ended, habits, factors, paces, overlap)
+    bundle = _told(begun["identity"]["bundle"]["name"], begun["identity"]["bundle"]["version"])
+    return Likeness(folder, bundle, Machine(**begun["hardware"]), ended, habits, factors, paces, overlap)
+
+
+def _told(bundle: str, version: str) -> str:
+    return f"{bundle} {version}"
 
 
 def _habits(plan: Plan, store: Store, said: int, ended: int) -> Habits:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.machine import loaded_bytes, this_machine
 from vera_local.engine.placement import Need
+from vera_local.run.habits import FULL_MESSAGE, longest_reply
 from vera_local.run.host import Key, key_of
 from vera_local.run.plan import Plan
 from vera_local.run.players import Player
@@ -19,9 +19,6 @@ WIDTH = 32
 
 PROMPT = 2000
 """Tokens taken for instructions and persona, or for a judge's question and answer; an estimate."""
-
-FULL_MESSAGE = 0.5
-"""The expected length of a message, as a part of its token limit."""
 
 
 def needs_of(plan: Plan, *, simulate: bool, judge: bool) -> dict[Key, tuple[Need, ...]]:
@@ -71,6 +68,5 @@ def _need(plan: Plan, player: Player, name: str, stage: str) -> Need:
 
 def _conversation(plan: Plan) -> int:
     """Tokens that a conversation of the plan is expected to take, whoever reads it; an estimate."""
-    chatbot = plan.chatbot.draw.max_tokens if isinstance(plan.chatbot, Player) else ROLE_DEFAULTS.chatbot.max_tokens
     persona = max((player.draw.max_tokens for player in plan.simulators), default=0)
-    return PROMPT + int(FULL_MESSAGE * plan.turns / 2 * (persona + chatbot))
+    return PROMPT + int(FULL_MESSAGE * plan.turns / 2 * (persona + longest_reply(plan.chatbot)))

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from vera_local.bundle import Persona, PersonaPrompts
-from vera_local.chatbot import Chatbot, External, LocalChatbot, OpenAISettings
+from vera_local.chatbot import Chatbot, LocalChatbot
 from vera_local.conversation import Head, Message, Speaker
 from vera_local.engine.admission import Admission
-from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.seam import ChatMessage, Draw, Engine
 from vera_local.engine.window import Context
 from vera_local.run.chatbots import EngineOf
 from vera_local.run.expected import Footprint, MessageLengths
+from vera_local.run.habits import longest_reply
 from vera_local.run.host import Host, key_of
 from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
@@ -54,11 +54,16 @@ class Talk:
 
     def engines(self, pool: int) -> dict[Speaker, Hashable]:
         """What the engine of each side that is ours goes by."""
-        players = {side: self.player(pool, side) for side in (Speaker.PERSONA, Speaker.CHATBOT)}
+        players = {side: self.player(pool, side) for side in Speaker}
         keys = {side: key_of(player) for side, player in players.items() if player is not None}
         # Equal ones become one object: it is compared with every message.
         same = {key: key for key in keys.values()}
         return {side: same[key] for side, key in keys.items()}
+
+    def contexts(self, pool: int) -> dict[Speaker, int]:
+        """The context of the engine of each side that is ours, in tokens."""
+        players = {side: self.player(pool, side) for side in Speaker}
+        return {side: player.profile.context for side, player in players.items() if player is not None}
 
 
 async def simulate_stage(talk: Talk, admission: Admission[Hashable], watcher: Watcher) -> None:
@@ -112,6 +117,7 @@ async def _footprints(talk: Talk, personas: Mapping[str, Persona], unfinished: S
             left=talk.plan.turns - head.turns,
             lengths=lengths[pool],
             whole=frozenset({Speaker.CHATBOT} if noted else Speaker),
+            contexts=talk.contexts(pool),
         )
     return footprints
 
@@ -175,15 +181,7 @@ def _from_notes(engine: Engine, draw: Draw, prompts: PersonaPrompts, end_signal:
 def _limits(plan: Plan, pool: int) -> dict[Speaker, int]:
     """The most tokens of a message of each side, for sides that write messages of their own."""
     persona = {Speaker.PERSONA: plan.simulators[pool].draw.max_tokens} if plan.simulators else {}
-    return {**persona, Speaker.CHATBOT: _longest_reply(plan.chatbot)}
-
-
-def _longest_reply(chatbot: Player | External) -> int:
-    """In tokens; what another's chatbot may write is not known, so that of our own models stands for it."""
-    if isinstance(chatbot, Player):
-        return chatbot.draw.max_tokens
-    told = chatbot.max_tokens if isinstance(chatbot, OpenAISettings) else None
-    return told or ROLE_DEFAULTS.chatbot.max_tokens
+    return {**persona, Speaker.CHATBOT: longest_reply(plan.chatbot)}
 
 
 @dataclass(slots=True)
