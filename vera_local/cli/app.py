@@ -64,6 +64,7 @@ app.add_typer(report_command.app)
 app.add_typer(view_command.app)
 app.add_typer(stats_command.app)
 app.add_typer(purge_command.app)
+app.add_typer(models_command.app, name="models")
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]
 Out = Annotated[Path | None, typer.Option(help="Run folder. The same command goes on with what is in it.")]
@@ -235,12 +236,6 @@ def judge(
         console.print(note, highlight=False, markup=False, soft_wrap=True)
     outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
     _finish(outcome, judge=True, as_json=as_json)
-
-
-@app.command()
-def models(as_json: Json = False) -> None:
-    """List the model profiles and what fits this machine."""
-    models_command.show(as_json=as_json)
 
 
 @app.command()
