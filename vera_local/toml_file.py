@@ -11,17 +11,30 @@ from typing import Any
 
 from vera_local.errors import UserError
 
+LARGEST = 1_000_000
+"""Bytes of a file that people write by hand."""
+
 
 def read_toml(file: Path, kind: str) -> dict[str, Any]:
     """The tables of a file; `kind` says what it is ("config"). UserError where it cannot be read."""
     try:
+        if file.stat().st_size > LARGEST:
+            raise UserError(f"{file}: a {kind} has no more than {LARGEST // 1_000_000} MB; name another file")
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{file}: this is not valid TOML: {error}; correct that line") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{file}: this is not a text file in UTF-8, which a {kind} has to be") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file}: {_told(error, kind)}") from None
     except OSError as error:
         raise UserError(f"{file}: the {kind} cannot be read ({error.strerror}); correct the path") from None
+
+
+def _told(error: Exception, kind: str) -> str:
+    match error:
+        case UnicodeDecodeError():
+            return f"this is not a text file in UTF-8, which a {kind} has to be"
+        case RecursionError():
+            return "its values are nested too deep; write them flat"
+        case _:
+            return f"this is not valid TOML: {error}; correct that line"
 
 
 def written(table: Mapping[str, Any]) -> str:

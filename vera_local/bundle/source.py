@@ -6,8 +6,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 
 from vera_local.errors import UserError
+
+LARGEST = 2_000_000_000
+"""Bytes of a file of conversations or labels; it is read in one piece."""
+
+LARGEST_OF_A_BUNDLE = 10_000_000
+"""Bytes of each file of a bundle; the largest published one is about a hundredth of that."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +25,14 @@ class Source:
     data: bytes = field(repr=False)
 
     @classmethod
-    def read(cls, path: Path) -> Source:
-        """Read `path`; UserError where it cannot be read."""
+    def read(cls, path: Path, largest: int = LARGEST_OF_A_BUNDLE) -> Source:
+        """Read `path`; UserError where it cannot be read or has more than `largest` bytes."""
         try:
+            status = path.stat()
+            if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
+                raise UserError(f"{path} is a device or a pipe, which need not end; make it a plain file.")
+            if status.st_size > largest:
+                raise UserError(f"{path} has more than {largest // 1_000_000} MB, so it is not read; name another one.")
             return cls(path, path.read_bytes())
         except FileNotFoundError:
             raise UserError(f"{path} does not exist; create it or correct the name.") from None

@@ -42,15 +42,38 @@ def dotted(loc: tuple[int | str, ...]) -> str:
     return ".".join(str(key + 1) if isinstance(key, int) else key for key in loc) or "the file"
 
 
+MOST_NODES = 100_000
+"""Values of a file, those that aliases repeat counted again; the largest rubric here has about a thousand."""
+
+
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is written twice, of which YAML would keep the last."""
+    """Refuses a key that is written twice, of which YAML would keep the last, and aliases that multiply."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None and _size(node, {}) > MOST_NODES:
+            raise yaml.MarkedYAMLError(problem="its aliases repeat too much; write less", problem_mark=node.start_mark)
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [(key.value, key.start_mark) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for i, (key, mark) in enumerate(keys):
-            if key in (k for k, _ in keys[:i]):
-                raise yaml.MarkedYAMLError(problem=f"the key '{key}' is written twice; remove one", problem_mark=mark)
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f"the key '{key.value}' is written twice; remove one"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _size(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
+    """How many values a node stands for; endless where it holds itself."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if node not in known:
+        known[node] = MOST_NODES + 1
+        parts = [part for pair in node.value for part in (pair if isinstance(pair, tuple) else (pair,))]
+        known[node] = 1 + sum(_size(part, known) for part in parts)
+    return known[node]
 
 
 def load_yaml(source: Source, holds: str) -> object:

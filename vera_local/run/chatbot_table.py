@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from vera_local.chatbot import External
 from vera_local.chatbot.settings import CommandSettings, HttpSettings, OpenAISettings, PythonSettings, RecordedSettings
-from vera_local.errors import UserError
+from vera_local.toml_file import read_toml
 
 KINDS: dict[str, type[External]] = {
     "openai": OpenAISettings,
@@ -47,11 +46,8 @@ def _from_text(text: str) -> Any:
 
 def _from_file(file: Path) -> Any:
     """The table of a chatbot in a file of its own, or in a config; None for a model's profile."""
-    try:
-        held = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not file.exists():
         # It may be the name of a profile.
         return None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"--chatbot {file}: this file cannot be read ({error}); correct it") from None
+    held = read_toml(file, "chatbot's table")
     return held.get("chatbot", held if "kind" in held else None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from vera_local.bundle.source import Source
+from vera_local.bundle.source import LARGEST, Source
 from vera_local.errors import UserError
 from vera_local.score.labels import Rated
 
@@ -89,7 +89,7 @@ def read_labels(path: Path, layout: Layout, cleaning: Cleaning) -> Table:
     if layout.dimension is not None and (layout.rater is None or len(layout.ratings) > 1):
         raise UserError(f"{path}: --dimension is for one rating per row: name one column with --rater and --ratings")
     _must_be_single(layout.ratings, layout.ratings, f"{path}: --ratings")
-    rows = list(_rows(Source.read(path), layout))
+    rows = list(_rows(Source.read(path, LARGEST), layout))
     items = {row: _item(row, layout.item) for row in rows}
     hashes = {item for row, item in items.items() if row.marked}
     written = list(_cells(rows, layout))

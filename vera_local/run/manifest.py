@@ -56,7 +56,7 @@ def read(folder: Path) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise UserError(f"{file}: the run cannot be read ({error.strerror}); name another folder") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UserError(f"{file}: this is no manifest of a run; restore it or name another folder") from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA or not manifest.keys() >= KEYS:
         raise UserError(f"{file}: this manifest is of another version or not whole; name another output folder")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vera_local.bundle.source import Source
+from vera_local.bundle.source import LARGEST, Source
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
 from vera_local.transcripts import Recording, read_jsonl, read_name, read_table, read_text
@@ -33,7 +33,7 @@ def find(path: Path) -> Found:
     stems, digests, recordings = Counter(file.stem for file in files), dict[str, str](), list[Recording]()
     for file in files:
         # One at a time, so that of each nothing is kept but what was said in it.
-        source, name = Source.read(file), file.relative_to(root)
+        source, name = Source.read(file, LARGEST), file.relative_to(root)
         recordings += _recordings(source, name, alone=stems[file.stem] == 1)
         digests[name.as_posix()] = source.digest
     if not recordings:
