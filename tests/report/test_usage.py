@@ -55,6 +55,17 @@ def test_sessions_are_added_up() -> None:
     assert (work().total.requests, work().total.busy_s) == (30, 75), "engines that work at once are busy once"
 
 
+def test_the_order_is_that_of_the_work_whatever_was_entered_first() -> None:
+    """Judges are tried before the first conversation begins."""
+    turned = Work(SESSIONS, STAGES[::-1], ROWS[::-1], STORED, ended=4, gpus=0)
+    assert [(r.stage, r.role) for r in turned.places] == [
+        ("simulate", "simulator"),
+        ("simulate", "chatbot"),
+        ("judge", "judge"),
+    ]
+    assert [s.stage for s in turned.whole_stages] == ["simulate", "judge"]
+
+
 def test_what_was_asked_and_not_kept_is_unused() -> None:
     """Cached tokens were not worked for, so they are not lost either."""
     simulator, chatbot, judge = work().places

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from vera_local.engine.gpus import GPUS, Gpu, find_gpu
 from vera_local.engine.machine import Machine, this_machine
@@ -76,16 +77,17 @@ def _head(told: Forecast) -> Iterator[str]:
 def _roles(told: Forecast) -> Table:
     """What each role asks."""
     table = Table(box=None, pad_edge=False)
-    table.add_column("role")
-    table.add_column("model", overflow="fold")
+    table.add_column("role, model", overflow="fold")
     # Prompt tokens are those computed and those cached.
     for heading in ("requests", "computed", "cached", "written", "KV each", "at once", "time"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for line in told.lines:
         part, work = line.part, line.part.work
         counts = (work.requests, work.computed, work.cached, work.output, part.held)
         at_once = "-" if line.at_once is None else f"{line.at_once:,}"
-        table.add_row(_role(line), part.name, *map(_count, counts), at_once, _time(line.seconds))
+        # Nine columns would be too many for a terminal.
+        name, seconds = Text(f"{_role(line)}\n  {part.name}"), "-" if line.seconds is None else _time(line.seconds)
+        table.add_row(name, *map(_count, counts), at_once, seconds)
     return table
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +11,10 @@ from vera_local.engine.seam import NO_USAGE, Usage
 
 ALL = 0
 """Stands for a session where several are added up."""
+
+STAGES = "simulate", "judge", "check personas"
+ROLES = "simulator", "chatbot", "judge"
+"""As they are told. A record has them in the order of their first engines, which differs where stages overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,8 @@ class Work:
     @property
     def places(self) -> tuple[UsageRow, ...]:
         """What each model was asked in each role of each stage, in all sessions together."""
-        names = dict.fromkeys((r.stage, r.role, r.model) for r in self.rows)
+        found = dict.fromkeys((r.stage, r.role, r.model) for r in self.rows)
+        names = sorted(found, key=lambda name: (_rank(name[0], STAGES), _rank(name[1], ROLES)))
         return tuple(_sum((r for r in self.rows if (r.stage, r.role, r.model) == name), *name) for name in names)
 
     @property
@@ -124,7 +129,7 @@ class Work:
         """The stages in all sessions together."""
         return tuple(
             StageRow(ALL, name, sum(s.wall_s for s in same), sum(s.busy_s for s in same))
-            for name in dict.fromkeys(s.stage for s in self.stages)
+            for name in sorted(dict.fromkeys(s.stage for s in self.stages), key=lambda name: _rank(name, STAGES))
             for same in [[s for s in self.stages if s.stage == name]]
         )
 
@@ -157,6 +162,11 @@ def as_json(work: Work) -> dict[str, Any]:
             for s in work.sessions
         ],
     }
+
+
+def _rank(name: str, order: Sequence[str]) -> int:
+    """Its place there; behind all where it is none of them."""
+    return order.index(name) if name in order else len(order)
 
 
 def _worked(usage: Usage) -> int:

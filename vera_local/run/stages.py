@@ -48,7 +48,7 @@ async def stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, 
                 await work.side_by_side(talks=talks, judge=judge)
             else:
                 await work.one_by_one(talks=talks, judge=judge)
-            if judge and plan.config.check_personas and unchecked(plan, store):
+            if judge:
                 await work.check_personas()
     except ExceptionGroup as group:
         raise cause(group) from group
@@ -107,9 +107,14 @@ class _Work:
                 await start(self.host, self.watcher, seats[0].player)
                 admission = self._admission((seats[0].player,))
                 await self._judge(await self._bench(seats, admission), Docket(waiting), admission)
+                if self.plan.judges[0] in seats:
+                    # While it is awake.
+                    await self.check_personas()
 
     async def check_personas(self) -> None:
-        """Let the first judge rate the personas."""
+        """Let the first judge rate the personas that it has not rated yet, where that is wanted."""
+        if not (self.plan.config.check_personas and unchecked(self.plan, self.store)):
+            return
         player = self.plan.judges[0].player
         await start(self.host, self.watcher, player)
         await check_stage(self.plan, self.store, self.host.engine(player), self.ledger, self.watcher)
