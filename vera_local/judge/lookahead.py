@@ -18,6 +18,9 @@ from vera_local.judge.wording import EVIDENCE
 USUAL = 3.0
 """As how many verdicts the way that a rubric makes the usual one counts beforehand; all its other ways count as one."""
 
+MARGIN = 2.0
+"""How many times its cost a question asked ahead has to save: what a few verdicts tell of the next ones is unsure."""
+
 LETTERS = 4
 """Letters of a token, roughly: what is estimated here only weighs one cost against another."""
 
@@ -39,11 +42,11 @@ def pays(likely: float, effort: Effort, ridge: int, walks: int = 1) -> bool:
     steps of those before it. Its prompt has to be computed either way. So, in tokens of computing, it saves
     `written * ridge / walks` where it is needed, and has cost `prompt + written` where it is not:
 
-        likely * written * ridge / walks > (1 - likely) * (prompt + written)
+        likely * written * ridge / walks > MARGIN * (1 - likely) * (prompt + written)
 
-    The right side is the most that it can cost: a question is given up as soon as the walk has passed it.
+    A question is given up as soon as the walk has passed it, so that is the most that it can cost.
     """
-    return likely * effort.written * ridge / walks > (1 - likely) * (effort.prompt + effort.written)
+    return likely * effort.written * ridge / walks > MARGIN * (1 - likely) * (effort.prompt + effort.written)
 
 
 class Lookahead:
