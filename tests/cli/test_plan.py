@@ -12,7 +12,7 @@ import pytest
 
 from vera_local.cli import app as commands
 from vera_local.engine.gpus import GPUS
-from vera_local.run.store import Store
+from vera_local.engine.machine import this_machine
 
 Command = Callable[..., int]
 MODELS = ("--simulator", "qwen3-32b-fp8", "--chatbot", "qwen3-14b", "--judge", "qwen3-32b-fp8")
@@ -52,6 +52,18 @@ def test_a_plan_is_told_and_nothing_is_made(
     ):
         assert words in out, words
     assert not (tmp_path / "run").exists()
+
+
+def test_it_fits_a_terminal_and_a_small_cost_is_no_nothing(
+    command: Command, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert command("plan", *MODELS, *SMALL, "--gpu", "H200", "--gpu-hour-price", "0.01") == 0
+    out = capfd.readouterr().out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
+    assert all(name in out for name in ("requests", "computed", "qwen3-32b-fp8", "qwen3-14b"))
+    (cost,) = [line.split()[1] for line in out.splitlines() if line.startswith("Cost")]
+    assert 0 < float(cost) < 0.01
 
 
 def test_json_holds_all_of_it(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
@@ -116,9 +128,12 @@ def test_like_takes_a_run(command: Command, tmp_path: Path, capfd: pytest.Captur
     assert command("plan", *SMALL, "--like", folder) == 2
     assert "holds no run" in capfd.readouterr().err
     assert command("run", *SMALL, "--out", folder) == 0
-    with Store.open(folder) as store:
-        kept = bool(store.used.rows())
     capfd.readouterr()
-    assert command("plan", *SMALL, "--like", folder, "--json") == (0 if kept else 2)
-    told = capfd.readouterr()
-    assert f"those of {folder}" in told.out if kept else "kept no account" in told.err
+    # It ran on this machine, which may have no GPU: then the price is that of its hour.
+    assert command("plan", *SMALL, "--like", folder, "--gpu-hour-price", "3") == 0
+    told = capfd.readouterr().out
+    assert f"those of {folder}" in told
+    gpus = this_machine().gpus
+    assert f"at 3 for {'a GPU-hour' if gpus else 'an hour of this machine'}" in told
+    assert command("plan", "--like", folder, "--bundle", "psychosis") == 2
+    assert "name a run of the same bundle" in capfd.readouterr().err

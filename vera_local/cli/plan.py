@@ -16,6 +16,7 @@ from rich.text import Text
 from vera_local.engine.gpus import GPUS, Gpu, find_gpu
 from vera_local.engine.machine import Machine, this_machine
 from vera_local.errors import UserError
+from vera_local.report.cost import money
 from vera_local.run import Plan
 from vera_local.run.forecast import Forecast, forecast
 from vera_local.run.likeness import likeness
@@ -130,8 +131,8 @@ def _result(told: Forecast, price: float | None) -> Iterator[str]:
         yield f"{stage.name:<16}{_time(stage.seconds)}{source}"
     yield f"{'In all':<16}{_time(told.seconds)}"
     if price is not None:
-        cost = told.cost(price)
-        yield f"{'Cost':<16}{'not known' if cost is None else f'{cost:,.2f} at {price:g} for a GPU-hour'}"
+        cost, hour = told.cost(price), "a GPU-hour" if told.machine.gpus else "an hour of this machine"
+        yield f"{'Cost':<16}{'not known' if cost is None else f'{money(cost)} at {price:g} for {hour}'}"
     for part in (line.part for line in told.lines if line.part.least != line.part.most):
         yield f"{part.name} is asked {part.least:,.0f} to {part.most:,.0f} times, by the paths that its walks take."
     for fault in (line.part for line in told.lines if line.part.overflow):

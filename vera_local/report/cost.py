@@ -37,7 +37,7 @@ class Cost:
 def cost_lines(cost: Cost) -> list[str]:
     """The cost and what to compare it with."""
     return [
-        f"Cost: {_money(cost.total)} = {cost.hours:.3f} h of wall time x {cost.gpus} GPU(s) x {cost.price:g} per GPU "
+        f"Cost: {money(cost.total)} = {cost.hours:.3f} h of wall time x {cost.gpus} GPU(s) x {cost.price:g} per GPU "
         f"hour{_each(cost)}.",
         f"{PUBLISHED}. Other lengths and other models make other costs.",
     ]
@@ -59,11 +59,11 @@ def _each(cost: Cost) -> str:
     if cost.each is None:
         return "; no conversation ended"
     return (
-        f"; {_money(cost.each)} for each of {cost.conversations} conversations, so {PUBLISHED_CONVERSATIONS} like them "
-        f"come to {_money(PUBLISHED_CONVERSATIONS * cost.each)}"
+        f"; {money(cost.each)} for each of {cost.conversations} conversations, so {PUBLISHED_CONVERSATIONS} like them "
+        f"come to {money(PUBLISHED_CONVERSATIONS * cost.each)}"
     )
 
 
-def _money(amount: float) -> str:
+def money(amount: float) -> str:
     """Two decimals, or as many as show two digits."""
-    return f"{amount:.2f}" if amount >= 1 or amount == 0 else f"{amount:.2g}"
+    return f"{amount:,.2f}" if amount >= 1 or amount == 0 else f"{amount:.2g}"
