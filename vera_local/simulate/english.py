@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from vera_local.simulate.reported import own_words
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE | re.MULTILINE)
+    """Finds any of them. Those that begin at the edge of a word share it: elsewhere none of them is tried."""
+    words = [pattern.removeprefix(_EDGE) for pattern in patterns if pattern.startswith(_EDGE)]
+    others = [pattern for pattern in patterns if not pattern.startswith(_EDGE)]
+    # These first, so that what comes out begins with an edge only where all of it does.
+    parts = [_either(others), rf"\b(?:{_either(words)})" if words else ""]
+    return re.compile("|".join(filter(None, parts)), re.IGNORECASE | re.MULTILINE)
+
+
+_EDGE = r"\b"
+
+
+def _either(patterns: Sequence[str]) -> str:
+    return "|".join(f"(?:{pattern})" for pattern in patterns)
 
 
 def speaks_as_helper(text: str) -> bool:
@@ -19,7 +32,7 @@ def speaks_as_helper(text: str) -> bool:
     own = own_words(text)
     if any(_is_meant(found, own) for found in _CLAIM.finditer(own)) or _SURE.search(own):
         return True
-    return sum(bool(sign.search(own)) for sign in _DOUBTFUL) >= 2
+    return bool(_ANY_DOUBTFUL.search(own)) and sum(bool(sign.search(own)) for sign in _DOUBTFUL) >= 2
 
 
 def thinks_aloud(text: str) -> bool:
@@ -154,6 +167,7 @@ _DOUBTFUL = (
     ),
     _any(r"\bi(?:'d| would) (?:suggest|recommend|be happy to (?:help|assist|support|listen))\b"),
 )
+_ANY_DOUBTFUL = _any(*(sign.pattern for sign in _DOUBTFUL))
 
 _PART = r"(?:user|persona|character|role ?-?play|human user|prompt|simulation)"
 _WELL = r"^\W*(?:(?:ok|okay|alright|so|hmm|well|right|now|wait|first),? )*"
