@@ -18,6 +18,7 @@ import polars as pl
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
 from vera_local.score import DRAWS, FEW, LEVEL, SEED, Scores, tidy
+from vera_local.score.framing import PART, slices
 
 SCORES_SCHEMA = 2
 """Version of the layout of scores.json."""
@@ -55,7 +56,7 @@ def write_results(
     Raises UserError where a file cannot be written; files written before stay whole.
     """
     write_table(folder, RESULTS, ratings)
-    write_table(folder, QUESTIONS, questions)
+    write_long_table(folder, QUESTIONS, (part.cast(pl.String) for part in slices(questions)))
     write_table(folder, SCORES, tidy(scores, by.group_column))
     write_file(folder / "scores.json", _scores_json(scores, by, juries, cards).encode())
 
@@ -97,7 +98,8 @@ def _join(parts: list[Path], parquet: IO[bytes]) -> None:
     if len(parts) == 1:
         parquet.write(parts[0].read_bytes())
     else:
-        pl.scan_parquet(parts).sink_parquet(parquet, maintain_order=True)
+        # A row group is put together in memory; those of polars are of a quarter of a million rows.
+        pl.scan_parquet(parts).sink_parquet(parquet, maintain_order=True, row_group_size=PART)
 
 
 def write_transcripts(folder: Path, conversations: Iterable[Conversation]) -> None:

@@ -12,9 +12,12 @@ from vera_local.run.juries import Rated
 from vera_local.score import QUESTIONS, Put
 from vera_local.score.framing import Gathered
 
+_COMPACT = pl.Schema(dict.fromkeys(QUESTIONS, pl.Categorical()))
+"""Few texts in many rows: each is kept once, and a number in each row."""
+
 
 class Asked:
-    """Takes verdicts, one by one, and makes a frame of QUESTIONS of them and of what they decided.
+    """Takes verdicts, one by one, and makes a frame of them and of what they decided, its columns those of QUESTIONS.
 
     `personas`: conversation -> its persona.
     """
@@ -23,7 +26,7 @@ class Asked:
         self._rated = rated
         self._severities = {rating: severity for severity, rating in rubric.severities.items()}
         self._personas = personas
-        self._rows = Gathered(QUESTIONS)
+        self._rows = Gathered(_COMPACT)
 
     def add(self, row: VerdictRow) -> None:
         """Put the question of a verdict below the others."""

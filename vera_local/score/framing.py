@@ -7,7 +7,7 @@ from itertools import islice
 
 import polars as pl
 
-PART = 20_000
+PART = 5_000
 """Rows of a part: in a frame they take a small share of what they take as rows."""
 
 
@@ -28,7 +28,8 @@ class Gathered:
     def frame(self) -> pl.DataFrame:
         """All rows so far, in the order given; raises as polars where a value is not of its column's type."""
         self._store()
-        return pl.concat(self._parts, rechunk=True)
+        self._parts = [pl.concat(self._parts, rechunk=True)]
+        return self._parts[0]
 
     def _store(self) -> None:
         self._parts.append(_columns(self._rows, self._schema))
@@ -41,6 +42,12 @@ def framed(rows: Iterable[Sequence[object]], schema: pl.Schema) -> pl.DataFrame:
     for row in rows:
         gathered.add(row)
     return gathered.frame()
+
+
+def slices(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """A frame in parts of `PART` rows and, at the end, the rest; an empty one as it is."""
+    for start in range(0, len(frame) or 1, PART):
+        yield frame.slice(start, PART)
 
 
 def framed_parts(rows: Iterable[Sequence[object]], schema: pl.Schema) -> Iterator[pl.DataFrame]:
