@@ -1,0 +1,117 @@
+"""Jobs of a stage: however they end, nothing is held behind it. And the docket that they come from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable
+from pathlib import Path
+
+import pytest
+
+from vera_local.conversation import Ending, Head
+from vera_local.engine.admission import Admission, Room
+from vera_local.run.docket import Docket
+from vera_local.run.progress import Meter
+from vera_local.run.stage import Held, Job, Stage
+from vera_local.run.store import Store
+
+NEED: dict[Hashable, int] = {"engine": 40}
+
+
+def room() -> tuple[Room, Admission[Hashable]]:
+    only = Room(100, None)
+    return only, Admission({"engine": [only]})
+
+
+async def work_on(folder: Path, admission: Admission[Hashable], jobs: AsyncIterator[Job]) -> Meter:
+    meter = Meter("Working", 9, 9)
+    with Store.open(folder) as store:
+        await Stage(store, admission, meter, lambda: None).all(jobs)
+    return meter
+
+
+async def waits(lease: Held) -> None:
+    await asyncio.sleep(60)
+
+
+async def passes(lease: Held) -> None:
+    await asyncio.sleep(0)
+
+
+async def fails(lease: Held) -> None:
+    await asyncio.sleep(0)
+    raise ValueError("a job")
+
+
+async def test_jobs_that_end_make_room_for_others(tmp_path: Path) -> None:
+    only, admission = room()
+
+    async def jobs() -> AsyncIterator[Job]:
+        for _ in range(9):
+            assert only.tokens <= 100
+            yield Job(NEED, passes)
+
+    assert (await work_on(tmp_path, admission, jobs())).jobs_done == 9
+    assert (only.tokens, only.running) == (0, 0)
+
+
+@pytest.mark.parametrize("broken", ["a job", "the jobs"])
+async def test_a_failure_ends_all_at_once_and_nothing_is_held(tmp_path: Path, broken: str) -> None:
+    only, admission = room()
+
+    async def jobs() -> AsyncIterator[Job]:
+        yield Job(NEED, waits)
+        if broken == "the jobs":
+            raise ValueError(broken)
+        yield Job(NEED, fails)
+        # There is no room for it before another one ends.
+        yield Job(NEED, passes)
+
+    with pytest.raises(ExceptionGroup) as told:
+        await asyncio.wait_for(work_on(tmp_path, admission, jobs()), timeout=5)
+    assert str(told.value.exceptions[0]) == broken
+    assert (only.tokens, only.running) == (0, 0)
+
+
+@pytest.mark.parametrize("rounds", range(6))
+async def test_cancelled_at_any_moment_it_holds_nothing(tmp_path: Path, rounds: int) -> None:
+    """Also where a job was let in and has not begun."""
+    only, admission = room()
+
+    async def jobs() -> AsyncIterator[Job]:
+        for _ in range(9):
+            yield Job(NEED, waits)
+
+    task = asyncio.create_task(work_on(tmp_path, admission, jobs()))
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0)
+    assert (only.tokens, only.running) == (0, 0)
+    (await asyncio.wait_for(admission.enter({"engine": 100}), timeout=1)).leave()
+
+
+def head(id: str, characters: int, ending: Ending = Ending.TURNS) -> Head:
+    return Head(id, "persona", 1, ending, turns=4, by_chatbot=2, characters=characters)
+
+
+async def test_a_docket_gives_the_longest_that_waits_and_ends_once_it_is_closed() -> None:
+    docket = Docket([head("short", 1), head("long", 9)], to_come=3)
+    given = aiter(docket)
+    assert [await anext(given), await anext(given), docket.size] == ["long", "short", 5]
+    later = asyncio.ensure_future(anext(given))
+    await asyncio.sleep(0)
+    assert not later.done()
+    docket.enter(head("unfit", 99, Ending.SIMULATOR))
+    docket.enter(head("new", 5))
+    assert (await later, docket.size) == ("new", 4)
+    docket.close()
+    assert docket.size == 3
+    with pytest.raises(StopAsyncIteration):
+        await anext(given)
+
+
+async def test_a_docket_to_which_nothing_comes_is_closed() -> None:
+    assert [id async for id in Docket([head("a", 1)])] == ["a"]
