@@ -19,6 +19,7 @@ from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
 from vera_local.report.reading import harmless
 from vera_local.report.record import DEMONSTRATION, LIMITS
 from vera_local.report.simulation import SIMULATOR, simulation_lines
+from vera_local.report.usage_terminal import restart_lines
 from vera_local.run import Outcome, Plan, Player
 from vera_local.run.cards import facts as card_facts
 from vera_local.run.juries import facts
@@ -173,6 +174,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "simulators": outcome.simulators,
         "missing_verdicts": outcome.missing_verdicts,
         "reasons": outcome.reasons,
+        "restarts": outcome.restarts,
         "demonstration": outcome.demonstration,
         "juries": facts(outcome.bench),
         "cards": {judge: card_facts(card) for judge, card in outcome.cards.items()},
@@ -227,6 +229,7 @@ def summary(outcome: Outcome) -> list[str]:
         *(f"Why ({place}): {reason}" for place, reason in outcome.reasons.items()),
         *doubt_lines(outcome.uncertain, outcome.folder),
         *_controls(outcome),
+        *restart_lines(outcome.restarts),
         f"Results: {outcome.folder} (scores.json, results and verdicts as .csv and .parquet; "
         "transcripts in conversations.jsonl).",
         *([DEMONSTRATION] if outcome.demonstration else []),

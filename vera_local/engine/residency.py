@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from vera_local.engine.seam import ChatMessage, Engine, EngineDied, Limits, Reply, Request
+from vera_local.engine.seam import ChatMessage, Engine, EngineDied, EngineLost, Limits, Reply, Request
 
 LAPS = 4
 """Requests that each conversation may still make on an engine that others wait for: a message that is refused and
@@ -105,7 +105,7 @@ class Gate:
     async def enter(self, member: _Member) -> None:
         """Wait until a request to this engine may begin; raises EngineDied where it never may."""
         if self._broken or member.closed:
-            raise EngineDied(self._broken or f"{member.name} was closed")
+            raise EngineLost(self._broken) if self._broken else EngineDied(f"{member.name} was closed")
         if member.admits:
             self._begin(member)
             return
@@ -137,7 +137,7 @@ class Gate:
         # It holds memory until it is closed, and is not to be put to sleep for that.
         member.awake, member.closed = False, True
         member.in_flight += 1
-        self._refuse([member], f"{member.name} was closed")
+        self._refuse([member], EngineDied, f"{member.name} was closed")
         await member.engine.aclose()
         self._members.remove(member)
         self._left.set()
@@ -253,18 +253,18 @@ class Gate:
                 raise self._fail(f"{victim.name} could not be put to sleep", error) from error
             victim.holds = False
 
-    def _fail(self, what: str, error: Exception) -> EngineDied:
+    def _fail(self, what: str, error: Exception) -> EngineLost:
         """Nobody knows what memory is free now, so nothing begins any more."""
         self._broken = f"{what} ({_first_line(error)})"
-        self._refuse(self._members, self._broken)
-        return EngineDied(self._broken)
+        self._refuse(self._members, EngineLost, self._broken)
+        return EngineLost(self._broken)
 
-    def _refuse(self, members: Iterable[_Member], why: str) -> None:
+    def _refuse(self, members: Iterable[_Member], kind: type[EngineDied], why: str) -> None:
         for member in members:
             while member.waiting:
                 _, turn = member.waiting.popleft()
                 if not turn.done():
-                    turn.set_exception(EngineDied(why))
+                    turn.set_exception(kind(why))
 
 
 class Gated:

@@ -186,3 +186,7 @@ class Refused(EngineError):
 
 class EngineDied(EngineError):
     """The engine is gone: no request to it will be answered any more."""
+
+
+class EngineLost(EngineDied):
+    """It is one of ours, and opened anew it can work again."""

@@ -21,6 +21,7 @@ from vera_local.engine.seam import (
     ContextOverflow,
     EngineDied,
     EngineError,
+    EngineLost,
     Finish,
     InvalidRequest,
     Limits,
@@ -108,7 +109,7 @@ class VllmEngine:
         try:
             output = await self._final(ids, _sampling(request, mark))
         except EngineDeadError as error:
-            raise EngineDied("vLLM's engine process ended") from error
+            raise EngineLost("vLLM's engine process ended") from error
         except (VLLMClientError, ValueError) as error:
             raise InvalidRequest(str(error)) from error
         return self._reply(output, request, mark)

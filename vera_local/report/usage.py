@@ -73,7 +73,8 @@ class StageRow:
 class SessionRow:
     """One process that worked on the run: when it began (UTC, ISO 8601), seconds until it ended or was last heard of,
     those of them with at least one request to any engine in flight, and the most memory that it and its children took,
-    and that was in use on the GPUs, None where nobody knows."""
+    and that was in use on the GPUs, None where nobody knows. `restarts`: how often its engines were opened anew since
+    one was lost."""
 
     session: int
     started: str
@@ -81,6 +82,7 @@ class SessionRow:
     busy_s: float
     peak_memory_bytes: int | None
     peak_gpu_bytes: int | None
+    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,11 @@ class Work:
     def wall_s(self) -> float:
         """Of all sessions."""
         return sum(s.wall_s for s in self.sessions)
+
+    @property
+    def restarts(self) -> int:
+        """How often engines were opened anew since one was lost, in all sessions."""
+        return sum(s.restarts for s in self.sessions)
 
     @property
     def peak_memory_bytes(self) -> int | None:
@@ -150,6 +157,7 @@ def as_json(work: Work) -> dict[str, Any]:
         "peak_memory_bytes": work.peak_memory_bytes,
         "peak_gpu_bytes": work.peak_gpu_bytes,
         "conversations": work.ended,
+        "restarts": work.restarts,
         "stages": [_fields(s) for s in work.whole_stages],
         "usage": [_row(r) for r in work.places],
         "total": {k: v for k, v in _row(work.total).items() if k not in ("stage", "role", "model")},

@@ -34,10 +34,17 @@ def recorded(work: Work) -> list[Table | str]:
         *LEGEND,
         "",
         *_times(work),
+        *restart_lines(work.restarts),
         *_memory(work),
         *_silent(work),
         *_gaps(work),
     ]
+
+
+def restart_lines(restarts: int) -> list[str]:
+    """That engines were lost under the run, where they were."""
+    told = f"Engines opened anew since one was lost: {restarts} times; what was under way was asked again."
+    return [told] if restarts else []
 
 
 def unrecorded(work: Work) -> list[str]:

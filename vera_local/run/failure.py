@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from vera_local.engine.seam import EngineDied
+from vera_local.engine.seam import EngineDied, EngineLost
 from vera_local.errors import UserError
 
 
 def cause(group: ExceptionGroup[Exception]) -> Exception:
-    """The user's part first, then an engine's; the group itself where it holds neither."""
-    for kind in (UserError, EngineDied):
+    """The user's part first, then that of an engine, which can best be opened anew; the group itself without either."""
+    for kind in (UserError, EngineLost, EngineDied):
         leaf: Exception | None = group.subgroup(kind)
         while isinstance(leaf, ExceptionGroup):
             leaf = leaf.exceptions[0]

@@ -41,6 +41,7 @@ class Ledger:
         self._saved = clock()
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._session = 0
+        self._restarts = 0
 
     def __enter__(self) -> Self:
         self._session = self._used.begin(self._started)
@@ -82,6 +83,18 @@ class Ledger:
         self._end(name)
         self.save()
 
+    def restarted(self) -> None:
+        """An engine was lost, and all are opened anew."""
+        self._restarts += 1
+        self.save()
+
+    @property
+    def pulse(self) -> tuple[int, int]:
+        """Requests to engines in flight, and those that have ended."""
+        tallies = self._tallies.values()
+        waiting = sum(tally.in_flight for tally in tallies)
+        return waiting, sum(tally.requests for tally in tallies) - waiting
+
     def touch(self) -> None:
         """Enter how far all is, unless that was done just now."""
         if self._clock() - self._saved >= SECONDS:
@@ -91,7 +104,7 @@ class Ledger:
         """Enter how far all is."""
         self._saved = self._clock()
         times, peaks = (self._wall.seconds, self._busy.seconds), (self._peak.memory, self._peak.gpu)
-        session = SessionRow(self._session, self._started, *times, *peaks)
+        session = SessionRow(self._session, self._started, *times, *peaks, self._restarts)
         self._used.save(session, self._stage_rows(), [self._row(*place) for place in self._tallies])
 
     def _end(self, stage: str) -> None:

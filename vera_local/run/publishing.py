@@ -55,6 +55,8 @@ class Outcome:
     """Chatbot messages: all, cut at their token limit, empty."""
     simulators: Figures
     """How the personas were played, where models of this run played them."""
+    restarts: int
+    """How often engines were opened anew since one was lost, in all that was done for the run."""
     demonstration: bool
     """Whether the embedded model had a part in it."""
 
@@ -89,6 +91,7 @@ def publish(folder: Path, bundle: Bundle, store: Store, by: Mapping[str, Groupin
         reasons=store.reasons(),
         replies=store.faulty_replies(),
         simulators=figures,
+        restarts=sum(session.restarts for session in store.used.sessions()),
         demonstration=manifest.demonstrates(folder),
     )
 

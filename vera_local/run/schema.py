@@ -64,6 +64,9 @@ create table usage (
     kept_output_tokens integer not null, busy_s real not null, primary key (session, stage, role, model)
 );
 """,
+    """
+alter table sessions add column restarts integer not null default 0;
+""",
 )
 """What brings a store from one version (its `user_version`) to the next; a new file is of version 0."""
 

@@ -17,7 +17,6 @@ from vera_local.run.chatbots import opened_chatbot
 from vera_local.run.checking import check_stage, unchecked
 from vera_local.run.checks import check_judges
 from vera_local.run.docket import Docket
-from vera_local.run.failure import cause
 from vera_local.run.host import Host, Key, Opener, key_of, start
 from vera_local.run.judging import Bench, judge_stage
 from vera_local.run.ledger import Ledger
@@ -25,6 +24,7 @@ from vera_local.run.needs import needs_of
 from vera_local.run.plan import Plan
 from vera_local.run.players import Player
 from vera_local.run.progress import Watcher
+from vera_local.run.reviving import revived
 from vera_local.run.seats import Seat
 from vera_local.run.simulating import Talk, simulate_stage
 from vera_local.run.stage import rooms_of
@@ -39,19 +39,29 @@ async def stages(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, 
     talks = simulate and bool(store.unfinished())
     if not talks and not (judge and _left_to_judge(plan, store)):
         return
+    with Ledger(store) as ledger:
+
+        async def work() -> None:
+            await _work(plan, store, opener, ledger, watcher, simulate=simulate, judge=judge)
+
+        await revived(work, ledger, watcher)
+
+
+async def _work(
+    plan: Plan, store: Store, opener: Opener, ledger: Ledger, watcher: Watcher, *, simulate: bool, judge: bool
+) -> None:
+    """All that is still missing, on engines that are opened for it and closed again."""
+    talks = simulate and bool(store.unfinished())
     host = Host(opener, needs_of(plan, simulate=talks, judge=judge))
     _tell(plan, host, watcher)
     try:
-        with Ledger(store) as ledger:
-            work = _Work(plan, store, host, ledger, watcher)
-            if host.arrangement.residency is Residency.TOGETHER:
-                await work.side_by_side(talks=talks, judge=judge)
-            else:
-                await work.one_by_one(talks=talks, judge=judge)
-            if judge:
-                await work.check_personas()
-    except ExceptionGroup as group:
-        raise cause(group) from group
+        work = _Work(plan, store, host, ledger, watcher)
+        if host.arrangement.residency is Residency.TOGETHER:
+            await work.side_by_side(talks=talks, judge=judge)
+        else:
+            await work.one_by_one(talks=talks, judge=judge)
+        if judge:
+            await work.check_personas()
     finally:
         await host.aclose()
 
