@@ -304,6 +304,8 @@ class Store:
 
 def unusable(file: Path, error: Exception) -> UserError:
     """What to tell of a store that cannot be read or written."""
+    if "locked" in str(error):
+        return UserError(f"{file} is locked by another program; close it there and run the same command again.")
     if "full" in str(error):
         return UserError(f"No space is left to write {file}: free some and run the same command again.")
     return UserError(f"Cannot use {file} ({error}); see that it is whole and may be written to, or name another folder")
