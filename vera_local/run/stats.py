@@ -23,7 +23,7 @@ def work_of(folder: Path) -> Work:
 
 def work_in(store: Store, begun: Mapping[str, Any]) -> Work:
     """What was done for the run of this store and manifest."""
-    ended = sum(head.ending is not None and head.ending not in RETRIED for head in store.heads())
+    ended = sum(seen.ending is not None and seen.ending not in RETRIED for seen in store.glances.sights())
     return Work(store.used.sessions(), store.used.stages(), store.used.rows(), store.usage(), ended, _gpus(begun))
 
 

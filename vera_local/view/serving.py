@@ -69,7 +69,10 @@ async def serve(ready: Server, listener: socket.socket) -> None:
     await ready.serve([listener])
 
 
-def open_in_browser(address: str) -> None:
-    """Where there is a screen; a browser for terminals would take this one."""
-    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+def open_in_browser(address: str) -> threading.Thread | None:
+    """Where there is a screen, for a browser for terminals would take this one; what opens it, None: nothing does."""
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return None
+    opening = threading.Thread(target=webbrowser.open, args=(address,), daemon=True)
+    opening.start()
+    return opening
