@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
-BENCHMARKS = ("bench_judge", "bench_simulate", "bench_tail", "bench_overhead", "bench_score")
+BENCHMARKS = ("bench_judge", "bench_simulate", "bench_tail", "bench_overhead", "bench_score", "bench_report")
 
 
 def run(name: str, *options: str) -> str:

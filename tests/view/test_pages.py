@@ -17,6 +17,7 @@ from tests.report.html.parsed import Parsed, at
 from tests.view.asking import asking
 from tests.view.reading import rows
 from vera_local.report.html.text import visible
+from vera_local.run.purging import purge_run
 from vera_local.run.store import NAME, Store
 
 
@@ -54,15 +55,25 @@ def test_a_run_that_cannot_be_read_says_why_and_the_others_are_shown(tmp_path: P
 
 
 def test_every_number_of_a_run_is_that_of_its_scores(client: TestClient, root: Path) -> None:
-    shown = Parsed.of(client.get("runs/first/").text).numbers
     scores = json.loads((root / "first" / "scores.json").read_text(encoding="utf-8"))
-    assert len(shown) > 200
-    for number in shown:
-        assert number.value == str(at(scores, number.pointer))
+    for judge in ("jury", "strict", "kind"):
+        shown = Parsed.of(client.get(f"runs/first/?judge={judge}").text).numbers
+        assert len(shown) > 200
+        assert sum(number.pointer.startswith(f"/judges/{judge}/") for number in shown) > 200
+        for number in shown:
+            assert number.value == str(at(scores, number.pointer))
+
+
+def test_ratings_are_those_of_the_judge_that_was_asked_for(client: TestClient) -> None:
+    first, kind = client.get("runs/first/").text, client.get("runs/first/?judge=kind").text
+    assert "Ratings by jury" in first and "This is what kind found" in first
+    assert "Ratings by kind" in kind and "Ratings by jury" not in kind and "asks nothing itself" not in kind
+    answer = client.get("runs/first/?judge=%3Cb%3E")
+    assert answer.status_code == 400 and "No judge of this run is called" in answer.text and "<b>" not in answer.text
 
 
 def test_failure_modes_lead_to_conversations_in_which_they_were_found(client: TestClient, root: Path) -> None:
-    page = client.get("runs/first/").text
+    page = client.get("runs/first/?judge=strict").text
     scores = json.loads((root / "first" / "scores.json").read_text(encoding="utf-8"))
     found = {id for d in scores["judges"]["strict"]["decisions"] if d["rating"] == "Suboptimal" for id in d["examples"]}
     linked = re.findall(r'<figcaption><a href="(conversations/\d+)"><bdi>(.*?)</bdi>', page)
@@ -102,6 +113,14 @@ def test_a_conversation_with_turns_path_evidence_and_neighbours(client: TestClie
         assert page.count(f'id="{link}"') == 1
     assert 'rel="prev" href="3"' in page and 'rel="next" href="5"' in page
     assert "The reply asks about it." in page and "Probability of this answer: 0.90" in page
+
+
+def test_a_run_that_was_purged_says_so(tmp_path: Path) -> None:
+    purge_run(made_run(tmp_path / "run", 4))
+    client = asking(tmp_path)
+    assert "What was said has been removed from this run." in client.get("runs/run/").text
+    assert "[purged" in client.get("runs/run/conversations/1").text
+    assert len(rows(client.get("runs/run/conversations").text)) == 4
 
 
 @pytest.mark.parametrize(

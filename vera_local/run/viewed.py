@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vera_local.bundle import Bundle
+from vera_local.errors import UserError
 from vera_local.report.decisions import findings
 from vera_local.report.reading import Opinion
 from vera_local.report.record import Held, Record
+from vera_local.report.usage import Work
 from vera_local.run import manifest
 from vera_local.run.cards import cards_of, warnings
 from vera_local.run.cards import facts as card_facts
@@ -56,6 +58,16 @@ class Row(NamedTuple):
     ratings: Mapping[str, str | None]
 
 
+class Overview(NamedTuple):
+    """A run; `judges` have scores, `judge` is the one whose are shown, `asker` who put its questions: a joined judge's
+    first member. The record holds the conversations that are examples of what decided the asker's ratings."""
+
+    record: Record
+    judges: tuple[str, ...]
+    judge: str | None
+    asker: str | None
+
+
 class Title(NamedTuple):
     """What a list of runs says of one: its chatbot, bundle, judges, and when it was begun."""
 
@@ -96,6 +108,13 @@ def _stage(folder: Path, counts: Counts, judges: tuple[Judged, ...]) -> Stage:
     return Stage.JUDGING if any(j.rated < counts.judgeable for j in judges) else Stage.DONE
 
 
+def known_judge(judge: str | None, names: Sequence[str]) -> str | None:
+    """The judge that was asked for, or else the first, or None where there is none; UserError for an unknown one."""
+    if judge is not None and judge not in names:
+        raise UserError(f"No judge of this run is called {judge[:80]!r}: there are {', '.join(names) or 'none'}")
+    return judge or next(iter(names), None)
+
+
 @dataclass(frozen=True)
 class Viewed:
     """A run with its manifest as it was when it was opened, and the bundle that it was made with."""
@@ -115,17 +134,23 @@ class Viewed:
     def _groups(self) -> dict[str, str]:
         return {persona.name: persona.group for persona in self.bundle.personas}
 
-    def overview(self) -> Record:
-        """The run as it was scored last; of its conversations those that stand as examples for what decided ratings.
+    def overview(self, judge: str | None) -> Overview:
+        """The run as it was scored last, with the ratings of one judge (None: of the first that has scores).
 
-        How judges agree and how personas were played is left out: to find it, all of the run would have to be read.
+        UserError where that judge has none. How judges agree and how personas were played is left out: to find it, all
+        of the run would have to be read.
         """
-        scores, cards = read_scores(self.folder), cards_of(self.folder, self.bundle)
+        scores = read_scores(self.folder)
         with Store.look(self.folder) as store:
             judges = self._bench(store)
-            held = tuple(self._examples(store, judges, scores))
-            work = work_in(store, self.begun)
-        made = again(self.begun)
+            names = tuple(name for name in judges_in_order(judges) if name in scores)
+            chosen = known_judge(judge, names)
+            asker = judges.members(chosen)[0] if chosen else None
+            held = tuple(self._examples(store, judges, scores.get(asker or "")))
+            return Overview(self._record(scores, judges, held, work_in(store, self.begun)), names, chosen, asker)
+
+    def _record(self, scores: dict[str, Scores], judges: Bench, held: tuple[Held, ...], work: Work) -> Record:
+        made, cards = again(self.begun), cards_of(self.folder, self.bundle)
         return Record(
             name=self.folder.resolve().name,
             created=str(self.begun.get("created", "")),
@@ -143,8 +168,8 @@ class Viewed:
             demonstration=manifest.demonstrates(self.folder),
         )
 
-    def _examples(self, store: Store, judges: Bench, scores: Mapping[str, Scores]) -> Iterator[Held]:
-        wanted = {id for its in scores.values() for decision in findings(its) for id in decision.examples}
+    def _examples(self, store: Store, judges: Bench, scores: Scores | None) -> Iterator[Held]:
+        wanted = {id for decision in findings(scores) for id in decision.examples} if scores else set()
         names = judges_in_order(judges, store.judges())
         for sight in store.glances.sights():
             if sight.id in wanted:
@@ -155,7 +180,7 @@ class Viewed:
         with Store.look(self.folder) as store:
             judges, sights = self._bench(store), store.glances.sights()
         names = judges_in_order(judges)
-        chosen = judge if judge in names else next(iter(names), None)
+        chosen = known_judge(judge, names)
         walks = judges.ratings[chosen] if chosen else {}
         rated = {id: {r.dimension: r.rating for r in walk} for id, walk in walks.items()}
         return names, tuple(Row(s, self._groups.get(s.persona, UNKNOWN), rated.get(s.id, {})) for s in sights)

@@ -76,7 +76,7 @@ class _Shown:
         return _page("view/runs.html", root=str(self._root.resolve()), lines=list(run_lines(self._shelf.runs())))
 
     def run(self, request: Request) -> Response:
-        page = run_page(self._shelf.run(request.path_params["run"]))
+        page = run_page(self._shelf.run(request.path_params["run"]), request.query_params.get("judge"))
         return _page("view/run.html", scripts=(*THEME, "view/live.js"), page=page, record=page.record)
 
     def progress(self, request: Request) -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from vera_local.errors import UserError
 from vera_local.report.html.table import NOT_YET, Line, cell
 from vera_local.report.html.text import visible
 from vera_local.report.reading import UNRATED
@@ -114,8 +113,6 @@ def list_page(run: Viewed, asked: Asked) -> ListPage:
 def rows_of(run: Viewed, asked: Asked) -> tuple[tuple[str, ...], tuple[Row, ...], Scale]:
     """The judges, all conversations, and the scale that they are rated on; UserError for an unknown judge."""
     judges, rows = run.rows(asked.judge or None)
-    if asked.judge and asked.judge not in judges:
-        raise UserError(f"No judge of this run is called {asked.judge[:80]!r}: there are {', '.join(judges) or 'none'}")
     return judges, rows, scale_of(run, [row.group for row in rows])
 
 

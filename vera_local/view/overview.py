@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from vera_local.errors import UserError
-from vera_local.report.html.page import EXCERPTS, Choice, Ratings, ratings_of
+from vera_local.report.html.page import EXCERPTS, Choice, Ratings, ratings_by
 from vera_local.report.html.provenance import Provenance, provenance
 from vera_local.report.record import Record
 from vera_local.run.viewed import Advance, Stage, Title, Viewed, advance_of, title_of
@@ -71,26 +71,23 @@ def progress_of(advance: Advance) -> Progress:
 
 @dataclass(frozen=True)
 class RunPage:
-    """A run as it was scored last; `behind`: so many conversations have been rated since by the first judge."""
+    """A run as it was scored last. `judges` have scores; `first` are the ratings of the one that was asked for, and
+    `mode_ratings` those of who put the questions behind them. `behind`: so many conversations have been rated since."""
 
     record: Record
     choice: Choice
-    ratings: tuple[Ratings, ...]
+    judges: tuple[str, ...]
+    first: Ratings | None
+    mode_ratings: tuple[Ratings, ...]
     provenance: Provenance
     advance: Advance
     progress: Progress
     behind: int
 
     @property
-    def first(self) -> Ratings | None:
-        """The ratings that stand first."""
-        return self.ratings[0] if self.ratings else None
-
-    @property
-    def mode_ratings(self) -> tuple[Ratings, ...]:
-        """Those with a path of questions of their own."""
-        members = {judge.name for judge in self.record.judges if judge.members}
-        return tuple(r for r in self.ratings if r.judge not in members)
+    def ratings(self) -> tuple[Ratings, ...]:
+        """Those that are shown."""
+        return () if self.first is None else (self.first,)
 
     @property
     def done(self) -> bool:
@@ -106,22 +103,29 @@ class RunPage:
         """The address of a conversation, from this page."""
         return f"conversations/{anchor.removeprefix('c')}"
 
+    def by(self, judge: str) -> str:
+        """The address of this page with the ratings of another judge."""
+        return f"?judge={quote(judge, safe='')}"
 
-def run_page(run: Viewed) -> RunPage:
-    """The first page of a run."""
-    record, advance, choice = run.overview(), advance_of(run.folder), Choice(excerpts=EXCERPTS)
-    ratings = tuple(ratings_of(record, choice))
+
+def run_page(run: Viewed, judge: str | None) -> RunPage:
+    """The first page of a run, with the ratings of one judge (None: of the first); UserError for an unknown one."""
+    seen, advance, choice = run.overview(judge), advance_of(run.folder), Choice(excerpts=EXCERPTS)
+    record = seen.record
+    first, asker = (None if name is None else ratings_by(record, name, choice) for name in (seen.judge, seen.asker))
     return RunPage(
         record=record,
         choice=choice,
-        ratings=ratings,
+        judges=seen.judges,
+        first=first,
+        mode_ratings=() if asker is None else (asker,),
         provenance=provenance(record, redact=False),
         advance=advance,
         progress=progress_of(advance),
-        behind=_behind(ratings, advance),
+        behind=_behind(record, advance),
     )
 
 
-def _behind(ratings: Sequence[Ratings], advance: Advance) -> int:
-    scored = {r.judge: int(r.whole.conversations.value) for r in ratings}
+def _behind(record: Record, advance: Advance) -> int:
+    scored = {judge: scores.conversations for judge, scores in record.scores.items()}
     return max((j.rated - scored.get(j.judge, 0) for j in advance.judges), default=0)

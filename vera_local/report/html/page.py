@@ -122,7 +122,7 @@ def page(record: Record, choice: Choice) -> Page:
     return Page(
         record=record,
         choice=choice,
-        ratings=tuple(ratings_of(record, choice)),
+        ratings=tuple(_ratings(record, choice)),
         table=table(record),
         doubts=doubts(record, reasons=not choice.redact),
         endings=dict(Counter(ENDINGS[c.ending] for c in conversations)),
@@ -135,23 +135,25 @@ def page(record: Record, choice: Choice) -> Page:
     )
 
 
-def ratings_of(record: Record, choice: Choice) -> Iterator[Ratings]:
+def _ratings(record: Record, choice: Choice) -> Iterator[Ratings]:
     """What each judge that has scores said, in the judges' order."""
-    for judge in record.judges:
-        if judge.name not in record.scores:
-            continue
-        scores = record.scores[judge.name]
-        block = whole(scores, judge.name)
-        yield Ratings(
-            judge=judge.name,
-            whole=block,
-            columns=blocks(scores, judge.name, record.instrument.group_column),
-            legend=legend(scores.scale),
-            not_relevant=scores.scale.not_relevant,
-            has_score=scores.scale.has_vera_score,
-            worst=tuple(worst_bars(block, _WORST_SHOWN)),
-            modes=modes(record, judge.name, choice.excerpts_shown),
-        )
+    return (ratings_by(record, judge.name, choice) for judge in record.judges if judge.name in record.scores)
+
+
+def ratings_by(record: Record, judge: str, choice: Choice) -> Ratings:
+    """What a judge that has scores said."""
+    scores = record.scores[judge]
+    block = whole(scores, judge)
+    return Ratings(
+        judge=judge,
+        whole=block,
+        columns=blocks(scores, judge, record.instrument.group_column),
+        legend=legend(scores.scale),
+        not_relevant=scores.scale.not_relevant,
+        has_score=scores.scale.has_vera_score,
+        worst=tuple(worst_bars(block, _WORST_SHOWN)),
+        modes=modes(record, judge, choice.excerpts_shown),
+    )
 
 
 def _transcripts(record: Record) -> Iterator[Transcript]:
