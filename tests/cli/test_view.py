@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import httpx
 import psutil
 import pytest
 
 from tests.made_run import made_run
+from vera_local.view.serving import listening, opened_in_browser, server
 
 Process = Callable[..., "subprocess.CompletedProcess[str]"]
 Viewing = tuple["subprocess.Popen[str]", str]
@@ -55,8 +58,6 @@ def test_it_listens_on_this_machine_alone_and_ends_by_ctrl_c(viewing: Viewing) -
 
 
 def test_each_start_has_a_token_of_its_own(folder: Path) -> None:
-    from vera_local.view.serving import listening, server
-
     tokens = set()
     for _ in range(3):
         with listening(0) as listener:
@@ -84,17 +85,25 @@ def test_wrong_input_is_one_sentence(process: Process, folder: Path, tmp_path: P
             assert ended.stderr.count("\n") == 1
 
 
-def test_no_browser_is_opened_where_there_is_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from vera_local.view.serving import open_in_browser
+def test_a_browser_is_opened_where_there_is_a_screen_and_is_not_told_the_token(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked, opened = threading.Event(), []
 
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
+    def open_page(address: str) -> None:
+        page = Path(unquote(urlsplit(address).path))
+        opened.append((address, page.read_text(encoding="utf-8"), stat.S_IMODE(page.stat().st_mode)))
+        asked.set()
+
+    monkeypatch.setattr("webbrowser.open", open_page)
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    open_in_browser("http://127.0.0.1:1/")
-    assert opened == []
-    monkeypatch.setitem(os.environ, "DISPLAY", ":0")
-    thread = open_in_browser("http://127.0.0.1:1/")
-    assert thread is not None
-    thread.join(timeout=30)
-    assert opened == ["http://127.0.0.1:1/"]
+    with opened_in_browser("http://127.0.0.1:1/token/", tmp_path):
+        assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("DISPLAY", ":0")
+    with opened_in_browser("http://127.0.0.1:1/token/", tmp_path):
+        assert asked.wait(timeout=30)
+    ((address, page, mode),) = opened
+    assert address.startswith("file://") and "token" not in address
+    assert 'content="0; url=http://127.0.0.1:1/token/"' in page and mode == 0o600
+    assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import socket
+import tempfile
 import threading
 import webbrowser
 from collections.abc import Iterator
@@ -69,10 +70,19 @@ async def serve(ready: Server, listener: socket.socket) -> None:
     await ready.serve([listener])
 
 
-def open_in_browser(address: str) -> threading.Thread | None:
-    """Where there is a screen, for a browser for terminals would take this one; what opens it, None: nothing does."""
+@contextlib.contextmanager
+def opened_in_browser(address: str, folder: Path) -> Iterator[None]:
+    """While it lasts, a page in `folder` leads to the address, and a browser has been asked to open that page.
+
+    The page is for its owner alone: a browser that is given an address shows it to all users, as its command line.
+    Nothing is done where there is no screen, for a browser for terminals would take this one.
+    """
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return None
-    opening = threading.Thread(target=webbrowser.open, args=(address,), daemon=True)
-    opening.start()
-    return opening
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix="view-", suffix=".html") as page:
+        page.write(f'<!doctype html><title>vera_local</title><meta http-equiv="refresh" content="0; url={address}">\n')
+        page.flush()
+        threading.Thread(target=webbrowser.open, args=(Path(page.name).as_uri(),), daemon=True).start()
+        yield
