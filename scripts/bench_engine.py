@@ -139,7 +139,10 @@ class Offline:
             from vllm import LLM
 
             profile = _profile(size)
-            offline = cls(LLM(**_arguments(profile, locate(profile), ANYWHERE, on_cpu=True)))
+            arguments = _arguments(profile, locate(profile), ANYWHERE, on_cpu=True)
+            # The offline interface has no log of requests that could be switched off.
+            del arguments["enable_log_requests"]
+            offline = cls(LLM(**arguments))
         offline.chat(list(_first(patterns)))
         if not offline.llm.reset_prefix_cache():
             raise RuntimeError("the prefix cache is in use and was not emptied")
