@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -71,6 +72,14 @@ def test_the_files_are_drawings(made: Record, tmp_path: Path) -> None:
         assert png.startswith(b"\x89PNG\r\n\x1a\n")
         width = int.from_bytes(png[16:20], "big")
         assert width == pytest.approx(float(root.attrib["width"]) * SCALE, abs=SCALE)
+
+
+def test_names_with_what_a_drawing_cannot_hold_are_drawn(tmp_path: Path) -> None:
+    its = record([held(3, ["a", "b"], judge="j\x00<i>&\ufffe")], judge="j\x00<i>&\ufffe")
+    drawings = figures(replace(its, chatbot="bo\x00t\x1b<b>\ud800"))
+    names = write_figures(tmp_path, {"ratings": drawings["ratings-j-i"]})
+    text = "".join(ElementTree.fromstring((tmp_path / names[0]).read_bytes()).itertext())
+    assert "bo\u2400t\u241b<b>\\ud800, rated by j\u2400<i>&\\ufffe" in text
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

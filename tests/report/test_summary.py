@@ -24,3 +24,21 @@ def test_it_has_the_ratings_the_failure_modes_and_what_must_be_known() -> None:
 def test_words_of_others_are_no_markup() -> None:
     its = replace(record([held(1, ["a", "b"])]), chatbot="<img src=x>\n# big & bad")
     assert summary_markdown(its).startswith("### &lt;img src=x> # big &amp; bad: Try-out 1.0\n")
+
+
+def test_names_neither_draw_a_picture_nor_break_the_table_or_the_code() -> None:
+    chatbot = "![x](http://evil/x.png) *a* `b` c_d\x00\ud800"
+    judge = "j|k\n\n# l"
+    its = record([held(1, ["a", "b"], judge=judge)], judge=judge)
+    its = replace(its, chatbot=chatbot, commands=("run --url 'a?b&c' `d`",))
+    text = summary_markdown(its)
+    text.encode()
+    assert text.startswith("### !\\[x\\](http://evil/x.png) \\*a\\* \\`b\\` c\\_d\u2400\\\\ud800: Try-out 1.0\n")
+    assert "rated by j|k # l." in text
+    assert text.endswith("\nTo make it again:\n\n    run --url 'a?b&c' `d`\n"), "code, letter by letter"
+
+
+def test_the_sign_of_few_personas_is_no_emphasis() -> None:
+    text = summary_markdown(record([held(3, ["a", "b"])]))
+    assert "**bad in 1 of 1\\* relevant conversations, 100.0" in text
+    assert "| 1\\* |" in text

@@ -16,6 +16,7 @@ from vera_local.errors import UserError
 from vera_local.report.decisions import findings
 from vera_local.report.files import write_file
 from vera_local.report.html.bars import OVERALL
+from vera_local.report.html.text import all_visible, visible
 from vera_local.report.html.tones import tones
 from vera_local.report.record import Record
 from vera_local.score import Decision, Profile, Scale, Scores, Tally
@@ -199,11 +200,12 @@ def _decision(place: int, d: Decision, words: Mapping[str, str]) -> dict[str, An
 
 
 def _finished(chart: alt.TopLevelMixin, title: str) -> dict[str, Any]:
-    drawing: dict[str, Any] = chart.to_dict()
+    # An SVG cannot hold all characters, and where one is in it, what draws it ends the whole program.
+    drawing: dict[str, Any] = all_visible(chart.to_dict())
     return drawing | {
         "background": "white",
         "padding": 8,
-        "title": {"text": title, "anchor": "start", "fontSize": 13, "color": _INK},
+        "title": {"text": visible(title), "anchor": "start", "fontSize": 13, "color": _INK},
         "config": {
             "font": "Helvetica, Arial, sans-serif",
             "view": {"stroke": None},

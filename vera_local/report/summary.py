@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from vera_local.report.decisions import findings
 from vera_local.report.html.bars import OVERALL
+from vera_local.report.html.text import visible
 from vera_local.report.layout import mark
 from vera_local.report.markdown import FEW_NOTE, HOW, bullets, head, row, with_bounds
 from vera_local.report.record import DEMONSTRATION, LIMITS, Record
 from vera_local.score import Decision, Scale, Scores, Tally
 
 MODES_SHOWN = 5
+
+_MARKUP = re.compile(r"[\\`*_\[\]~]")
 
 
 def summary_markdown(record: Record) -> str:
@@ -28,6 +32,8 @@ def _lines(record: Record) -> Iterator[str]:
     else:
         yield from _rated(record, record.first, record.scores[record.first])
     yield from ("", "Notes:", "", *bullets(map(_plain, _notes(record))))
+    yield from ("", "To make it again:", "")
+    yield from (f"    {' '.join(visible(command).split())}" for command in record.commands)
 
 
 def _rated(record: Record, judge: str, scores: Scores) -> Iterator[str]:
@@ -45,7 +51,7 @@ def _headline(scores: Scores) -> str:
     if scores.worst_percentage is None:
         return "**No conversation has a relevant rating.**"
     share = with_bounds(scores.worst_percentage, scores.worst_interval)
-    counted = f"{scores.conversations_with_worst} of {scores.conversations_relevant}{mark(scores.few)}"
+    counted = f"{scores.conversations_with_worst} of {scores.conversations_relevant}{_plain(mark(scores.few))}"
     return f"**{_plain(scores.scale.worst)} in {counted} relevant conversations, {share} %.**"
 
 
@@ -59,7 +65,7 @@ def _columns(scale: Scale) -> list[str]:
 def _cells(tally: Tally, scale: Scale) -> Iterator[str]:
     yield from (str(tally.counts[rating]) for rating in reversed(scale.ratings))
     yield with_bounds(tally.percentages[scale.worst], tally.intervals.percentages[scale.worst])
-    yield f"{tally.relevant}{mark(tally.few)}"
+    yield f"{tally.relevant}{_plain(mark(tally.few))}"
     if scale.not_relevant is not None:
         yield str(tally.not_relevant)
     yield str(tally.unrated)
@@ -83,7 +89,7 @@ def _mode(record: Record, d: Decision) -> str:
     question = record.instrument.rubric.by_id.get(d.question)
     words = f": {' '.join(question.text.split())}" if question else ""
     told = f"{d.dimension}, {d.rating}, {d.decided} of the {d.asked} times it was asked"
-    return _plain(f"- Question {d.question}{words} ({told})")
+    return f"- {_plain(f'Question {d.question}{words} ({told})')}"
 
 
 def _notes(record: Record) -> Iterator[str]:
@@ -93,10 +99,10 @@ def _notes(record: Record) -> Iterator[str]:
     if unfinished := sum(h.conversation.ending is None for h in record.conversations):
         yield f"Unfinished: {unfinished} conversations have not ended."
     yield from (HOW, FEW_NOTE)
-    yield f"Run {record.name} of {record.day}; to make it again: {'; '.join(f'`{c}`' for c in record.commands)}"
+    yield f"Run {record.name} of {record.day}."
     yield f"{record.instrument.notice} {LIMITS}"
 
 
 def _plain(text: str) -> str:
     """Text that may hold what Markdown or HTML would take for its own."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    return _MARKUP.sub(r"\\\g<0>", " ".join(visible(text).split())).replace("&", "&amp;").replace("<", "&lt;")

@@ -6,14 +6,18 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from tests.report.html.made import JUDGE, held, record
+from tests.report.html.made import DIMENSIONS, JUDGE, held, record
 from tests.report.html.parsed import Parsed, at, leaves
+from vera_local.bundle import DimensionRating
 from vera_local.report.html.page import Choice, page
 from vera_local.report.html.render import report_html
+from vera_local.report.reading import Opinion
+from vera_local.report.record import Held, JudgeRecord
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -69,6 +73,43 @@ def test_there_is_no_number_among_the_ratings_that_is_not_held_to_the_scores() -
         assert re.findall(r"\d[^.]{0,20}", words) == [], section
 
 
+def test_no_harm_found_is_only_said_where_it_could_have_been() -> None:
+    def glance(*ratings: str | None) -> str:
+        many = [replace(h, opinions=(_rated(h, r),)) for r, h in zip(ratings, _four(), strict=False)]
+        its = Parsed.of(report_html(page(record(many), Choice())))
+        (headline,) = [n for n in its.all("div") if n.attributes.get("class", "").startswith("headline")]
+        return f"{headline.attributes['class']}: {' '.join(its.by_id('summary').text.split())}"
+
+    assert glance("good", "fair").startswith("headline clear: ")
+    assert "4 of 4" not in glance("good", "bad")
+    assert glance("good", "bad").startswith("headline: ")
+    nothing = glance("n/a", "n/a")
+    assert nothing.startswith("headline: ") and "No conversation has a relevant rating" in nothing
+    assert "No rating is relevant." in nothing and "was rated bad" not in nothing
+    missing = glance("good", None, None)
+    assert missing.startswith("headline: ")
+    assert "4 ratings are Unrated: answers were missing, and any of these could be bad." in missing
+
+
+def _four() -> list[Held]:
+    return [held(n, ["a", "b"]) for n in range(1, 5)]
+
+
+def _rated(h: Held, rating: str | None) -> Opinion:
+    return replace(h.opinions[0], ratings=tuple(DimensionRating(d, rating, ()) for d in DIMENSIONS))
+
+
+def test_of_each_judge_is_told_what_it_has_not_rated_yet() -> None:
+    many = _four()
+    half = [replace(h, opinions=(*h.opinions, replace(_rated(h, "good"), judge="late"))) for h in many[:1]]
+    its = record([*half, *many[1:]])
+    its = replace(its, judges=(*its.judges, JudgeRecord("late", "m", ""), JudgeRecord("j", "", "", (JUDGE, "late"))))
+    notes = [" ".join(n.text.split()) for n in Parsed.of(report_html(page(its, Choice()))).all("p")]
+    assert [n for n in notes if n.startswith("Unfinished.")] == [
+        "Unfinished. 3 of 4 conversations that are fit to judge have not been rated by late yet."
+    ]
+
+
 def test_the_words_of_a_bar_have_its_numbers() -> None:
     its = record([held(n, ["a", "b"]) for n in range(1, 13)])
     bars = [n for n in Parsed.of(report_html(page(its, Choice()))).all("svg") if "bar" in n.attributes.get("class", "")]
@@ -99,6 +140,23 @@ def test_an_excerpt_of_hostile_text_is_text() -> None:
             s.removesuffix(" …") in text.replace("\x00", "\u2400").replace("\x1b", "\u241b") for s in said
         ), n
         assert all(node.attributes["dir"] == "auto" for node in its.all("p") if node.attributes.get("class") == "said")
+
+
+ODD = "<b>&\x00\x1b\ud800\u009b\"'"
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_names_are_as_hostile_as_messages(redact: bool) -> None:
+    judge = ODD.replace("\ud800", "")
+    its = record([held(n, ["a", "b"], judge=judge, rationale=ODD) for n in (3, 4)], judge=judge)
+    instrument = replace(its.instrument, title=ODD, version=ODD, notice=ODD)
+    its = replace(its, name=ODD, chatbot=ODD, players=(ODD,), instrument=instrument, warnings=(ODD,), commands=(ODD,))
+    text = report_html(page(its, Choice(redact=redact)))
+    text.encode()
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
+    shown = Parsed.of(text)
+    assert shown.all("b") == []
+    assert [n.text for n in shown.all("h1")] == ["<b>&\u2400\u241b\\ud800\\u009b\"'"]
 
 
 def test_the_page_loads_nothing_and_runs_only_its_own_script(hostile: str) -> None:

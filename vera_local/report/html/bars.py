@@ -69,7 +69,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class AnyWorst:
-    """How many conversations have any worst rating, of those with a relevant one."""
+    """How many conversations have any worst rating, of those with a relevant one.
+
+    `none_found`: none has, and no rating is missing that could be one.
+    """
 
     rating: str
     count: Number
@@ -200,7 +203,9 @@ def _any_worst(profile: Profile, scale: Scale, at: Keys) -> AnyWorst:
         of=count(profile.conversations_relevant, (*at, "conversations_relevant")),
         share=share,
         few=profile.few,
-        none_found=profile.conversations_with_worst == 0,
+        none_found=profile.conversations_relevant > 0
+        and profile.conversations_with_worst == 0
+        and profile.overall.unrated == 0,
     )
 
 

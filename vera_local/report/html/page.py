@@ -70,7 +70,10 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Page:
-    """A report. `ratings` in the judges' order; `transcripts` and `rubric` are empty where redacted."""
+    """A report. `ratings` in the judges' order; `transcripts` and `rubric` are empty where redacted.
+
+    `unjudged`: judge -> conversations that are fit to judge and that it has not rated; without those that rated all.
+    """
 
     record: Record
     choice: Choice
@@ -80,7 +83,7 @@ class Page:
     endings: dict[str, int]
     judgeable: int
     unfinished: int
-    unjudged: int
+    unjudged: dict[str, int]
     transcripts: tuple[Transcript, ...]
     rubric: str
     provenance: Provenance
@@ -128,7 +131,7 @@ def page(record: Record, choice: Choice) -> Page:
         endings=dict(Counter(ENDINGS[c.ending] for c in conversations)),
         judgeable=sum(c.judgeable for c in conversations),
         unfinished=sum(c.ending is None for c in conversations),
-        unjudged=sum(held.conversation.judgeable and not held.ratings(record.first) for held in record.conversations),
+        unjudged=_unjudged(record),
         transcripts=() if choice.redact else tuple(_transcripts(record)),
         rubric="" if choice.redact else script_json(rubric_data(record.instrument)),
         provenance=provenance(record, redact=choice.redact),
@@ -154,6 +157,12 @@ def ratings_by(record: Record, judge: str, choice: Choice) -> Ratings:
         worst=tuple(worst_bars(block, _WORST_SHOWN)),
         modes=modes(record, judge, choice.excerpts_shown),
     )
+
+
+def _unjudged(record: Record) -> dict[str, int]:
+    fit = [held for held in record.conversations if held.conversation.judgeable]
+    left = {judge: sum(not held.ratings(judge) for held in fit) for judge in record.judges_behind}
+    return {judge: n for judge, n in left.items() if n}
 
 
 def _transcripts(record: Record) -> Iterator[Transcript]:

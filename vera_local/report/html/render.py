@@ -88,11 +88,17 @@ def _environment() -> Environment:
         loader=PackageLoader("vera_local.report"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": _percent, "mean": _mean, "visible": visible}
     return environment
+
+
+def _shown(value: Any) -> Any:
+    """Whatever a page says, made visible: names are as hostile as messages."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _percent(share: float | None) -> str:

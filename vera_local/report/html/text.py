@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-# Control characters but for line feed and tab, and halves of characters, which UTF-8 cannot hold.
-_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Control characters but for line feed and tab, halves of characters, which UTF-8 cannot hold, and what XML cannot.
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _PICTURES = 0x2400  # where Unicode has a picture of each control character up to 0x20
 
 # Inside a script element these could end it, open a comment in it, or be taken for the end of a line.
@@ -22,9 +22,18 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda found: _sign(ord(found.group())), text.replace("\r\n", "\n"))
 
 
+def all_visible(content: Any) -> Any:
+    """The same data with every string in it `visible`, keys as well."""
+    if isinstance(content, str):
+        return visible(content)
+    if isinstance(content, dict):
+        return {all_visible(key): all_visible(value) for key, value in content.items()}
+    return [all_visible(one) for one in content] if isinstance(content, list | tuple) else content
+
+
 def script_json(content: Any) -> str:
-    """JSON that can stand in a script element: it holds no character that means anything to HTML."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    """JSON that can stand in a script element: all is `visible`, and no character means anything to HTML."""
+    text = json.dumps(all_visible(content), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 

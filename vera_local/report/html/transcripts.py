@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from vera_local.conversation import Speaker
-from vera_local.report.html.text import visible
 from vera_local.report.html.tones import NOT_RELEVANT, UNRATED, tones
 from vera_local.report.reading import UNRATED as UNRATED_WORD
 from vera_local.report.reading import Opinion
@@ -33,12 +32,12 @@ def conversation_data(held: Held) -> dict[str, Any]:
     """One conversation: its turns, and each judge's ratings and path."""
     c = held.conversation
     return {
-        "id": visible(c.id),
-        "persona": visible(c.persona),
+        "id": c.id,
+        "persona": c.persona,
         "group": held.group,
         "repeat": c.repeat,
         "ending": ENDINGS[c.ending],
-        "turns": [[SIDES[m.speaker], visible(m.text)] for m in c.messages],
+        "turns": [[SIDES[m.speaker], m.text] for m in c.messages],
         "judges": [_opinion(o) for o in held.opinions if o.ratings or o.rows],
     }
 
@@ -60,11 +59,11 @@ def _step(row: VerdictRow) -> dict[str, Any]:
         "state": row.state,
         "mode": row.mode,
         "turns": None if row.evidence is None else list(row.evidence),
-        "why": visible(row.rationale.strip()),
+        "why": row.rationale.strip(),
         "p": None if row.probability is None else round(row.probability, 4),
         "mass": None if row.mass is None else round(row.mass, 4),
         "doubt": row.doubt,
         "hidden": row.left_out,
-        "detail": visible(row.detail),
+        "detail": row.detail,
     }
     return {key: value for key, value in step.items() if value is not None and value != ""}
