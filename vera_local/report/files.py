@@ -17,6 +17,7 @@ import polars as pl
 
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
+from vera_local.report.cells import cells
 from vera_local.score import DRAWS, FEW, LEVEL, SEED, Scores, tidy
 from vera_local.score.framing import PART, slices
 
@@ -67,13 +68,16 @@ def write_table(folder: Path, name: str, frame: pl.DataFrame) -> None:
 
 
 def write_frame(frame: pl.DataFrame, table: Path | None, parquet: Path | None) -> None:
-    """Write a frame to a CSV and a parquet file, as far as they are wanted; raises UserError as `write_file`."""
+    """Write a frame to a CSV and a parquet file, as far as they are wanted; raises UserError as `write_file`.
+
+    In the CSV file text that a spreadsheet would run is marked, as `cells` says.
+    """
     if parquet is not None:
         with replacing(parquet) as file:
             frame.write_parquet(file)
     if table is not None:
         with replacing(table) as file:
-            frame.write_csv(file)
+            cells(frame).write_csv(file)
 
 
 def write_long_table(folder: Path, name: str, parts: Iterable[pl.DataFrame]) -> None:
@@ -88,7 +92,7 @@ def write_long_table(folder: Path, name: str, parts: Iterable[pl.DataFrame]) -> 
     ):
         written: list[Path] = []
         for frame in parts:
-            table.write(frame.write_csv(include_header=not written).encode())
+            table.write(cells(frame).write_csv(include_header=not written).encode())
             written.append(Path(beside) / f"{len(written):06}.parquet")
             frame.write_parquet(written[-1])
         _join(written, parquet)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vera_local.bundle import DimensionRating
+from vera_local.report.cells import cell
 from vera_local.score import Scale, Scores, Tally
 from vera_local.score.formulas import percentage
 
@@ -48,7 +49,8 @@ def table_name(evaluation: Evaluation) -> str:
 def table(evaluation: Evaluation, scale: Scale) -> str:
     """Dimension, score and reasoning, one row per dimension; an Unrated dimension has no score."""
     rows = [(r.dimension, r.rating or "", reasoning(r, scale, evaluation.reasons)) for r in evaluation.ratings]
-    return "".join("\t".join(map(_flat, row)) + "\n" for row in (("Dimension", "Score", "Reasoning"), *rows))
+    lines = (("Dimension", "Score", "Reasoning"), *rows)
+    return "".join("\t".join(cell(_flat(text)) for text in line) + "\n" for line in lines)
 
 
 def reasoning(rating: DimensionRating, scale: Scale, reasons: Mapping[str, str]) -> str:
@@ -81,7 +83,7 @@ def results_csv(evaluations: Iterable[Evaluation], scale: Scale, run_id: str) ->
 
 def _row(cells: Sequence[object]) -> str:
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerow(cells)
+    csv.writer(text, lineterminator="\n").writerow([cell(c) if isinstance(c, str) else c for c in cells])
     return text.getvalue()
 
 
