@@ -9,12 +9,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.errors import UserError
 from vera_local.report import Instrument, write_file, write_results, write_transcripts
+from vera_local.report.files import write_frame
 from vera_local.score import (
     QUESTIONS,
     SCHEMA,
@@ -124,6 +125,7 @@ def test_transcripts_hold_turns_speakers_and_text(tmp_path: Path) -> None:
     assert second == {"id": "c2", "persona": "None", "repeat": 2, "ending": None, "messages": []}
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(st.characters(codec=None)) | st.sampled_from(["\u2028", "\x85", "\ud83d", "\\ud83d", "\r"])))
 def test_any_text_stays_on_its_line(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     folder = tmp_path_factory.mktemp("any")
@@ -165,6 +167,10 @@ def test_a_real_full_disk_is_told_in_one_sentence(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("tempfile.mkstemp", lambda **_: (os.open(full, os.O_WRONLY), str(tmp_path / "gone")))
     with pytest.raises(UserError, match="No space is left"):
         write_file(tmp_path / "a", b"x")
+    for suffix in ("csv", "parquet"):
+        paths = {name: tmp_path / "a" if name == suffix else None for name in ("csv", "parquet")}
+        with pytest.raises(UserError, match="No space is left"):
+            write_frame(FRAME, paths["csv"], paths["parquet"])
 
 
 def test_a_missing_folder_is_told(tmp_path: Path) -> None:

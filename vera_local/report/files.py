@@ -131,11 +131,24 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     try:
         with _replaced(path) as file:
             yield file
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(f"No space is left to write {path}: free some and run the same command again.") from error
-        reason = error.strerror or str(error)
-        raise UserError(f"Cannot write {path} ({reason}): name an existing folder that you may write to.") from error
+    except (OSError, pl.exceptions.PolarsError) as error:
+        told = _system_error(error)
+        if told is None:
+            raise
+        raise _unwritable(path, *told) from error
+
+
+def _system_error(error: OSError | pl.exceptions.PolarsError) -> tuple[int | None, str] | None:
+    """Number and words of what the system said, which polars tells inside its own; None where it said nothing."""
+    if found := re.search(r"([^:]+) \(os error (\d+)\)", str(error)):
+        return int(found[2]), found[1].strip()
+    return (error.errno, error.strerror or str(error)) if isinstance(error, OSError) else None
+
+
+def _unwritable(path: Path, number: int | None, reason: str) -> UserError:
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return UserError(f"No space is left to write {path}: free some and run the same command again.")
+    return UserError(f"Cannot write {path} ({reason}): name an existing folder that you may write to.")
 
 
 @contextmanager
