@@ -54,6 +54,16 @@ def test_the_bars_are_the_scores(made: Record) -> None:
     assert ("Care", "Unrated") in apart and ("Care", "n/a") in apart
 
 
+def test_a_figure_has_its_numbers_in_words(made: Record) -> None:
+    ratings, groups, modes = (drawing["description"] for drawing in figures(made).values())
+    assert ratings.startswith(
+        "bot, rated by j/udge ~1. Warmth: bad 4 (33.3 %), fair 0 (0.0 %), good 8 (66.7 %), of 12."
+    )
+    assert ratings.endswith("All dimensions: bad 8 (33.3 %), fair 0 (0.0 %), good 16 (66.7 %), of 24.")
+    assert "Risk None. Warmth: bad 2 (33.3 %)" in groups and "Risk High. Warmth: bad 2 (33.3 %)" in groups
+    assert "C1: bad, 4 of 12." in modes
+
+
 def test_a_group_without_a_conversation_is_not_drawn(made: Record) -> None:
     one = record([held(2, ["a", "b"]), held(4, ["a", "b"])])
     assert list(figures(one)) == ["ratings-j-udge-1"], "one group, and nothing that failed"
@@ -67,6 +77,8 @@ def test_the_files_are_drawings(made: Record, tmp_path: Path) -> None:
         svg = (tmp_path / "new" / f"{name}.svg").read_text(encoding="utf-8")
         root = ElementTree.fromstring(svg)
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root.attrib["role"] == "img"
+        assert root.attrib["aria-label"] == drawings[name]["description"]
         assert "bad" in svg and not re.search(r"href=|url\(http", svg)
         png = (tmp_path / "new" / f"{name}.png").read_bytes()
         assert png.startswith(b"\x89PNG\r\n\x1a\n")

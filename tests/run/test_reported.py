@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.made_run import made_run
 from tests.report.html.parsed import Parsed, at
 from tests.run.foreign import PROMPTS, RUBRIC
+from tests.selftest.test_card import card
 from vera_local.bundle import Bundle, load_bundle
 from vera_local.engine.probe import SEED as PROBE
 from vera_local.engine.seam import EngineDied, Request
 from vera_local.errors import UserError
+from vera_local.report.cost import Cost, cost_lines
 from vera_local.report.html.page import Choice, page
 from vera_local.report.html.render import report_html
 from vera_local.report.record import Record
@@ -24,7 +29,8 @@ from vera_local.report.summary import summary_markdown
 from vera_local.run import Plan, Watcher, judge_run, load_config, make_plan, run
 from vera_local.run.importing import import_run
 from vera_local.run.recordings import find
-from vera_local.run.reported import record_of
+from vera_local.run.reported import read_scores, record_of
+from vera_local.selftest import headline
 
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
@@ -219,7 +225,10 @@ def test_conversations_held_elsewhere(tmp_path: Path, make: MakePlan) -> None:
     record, its = read(plan.out, plan.bundle)
     assert (record.chatbot, record.players) == ("Unnamed chatbot", ())
     assert record.conversations[0].group == "Unknown"
-    assert "vera-local import THE_FILES_BELOW" in words(its, "provenance")
+    told = words(its, "provenance")
+    assert "vera-local import THE_FILES_BELOW" in told
+    digest = hashlib.sha256(b"user: hi\n\nchatbot: hello\n").hexdigest()
+    assert f"Imported files (sha256) aaaaaa_Nobody_m_run1.txt {digest}" in told
     assert "recorded elsewhere 1" in words(its, "simulation")
 
 
@@ -245,6 +254,49 @@ async def test_columns_that_were_scored_by_stay(make: MakePlan, answering: Answe
     assert "By Age" in words(its, "ratings")
     with pytest.raises(UserError, match="--by Shoe: there is no such persona column"):
         record_of(plan.out, plan.bundle, ("Shoe",))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"judges": []}', '{"judges": {"x": {}}}'])
+def test_scores_that_are_not_whole_are_told_and_made_anew(tmp_path: Path, text: str) -> None:
+    folder = made_run(tmp_path / "run", 4, 2)
+    whole = read_scores(folder)
+    (folder / "scores.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=r"scores.json: cannot be read.*`vera-local score .*` writes it anew"):
+        read_scores(folder)
+    assert record_of(folder, load_bundle("suicide_risk")).scores == whole
+    (folder / "scores.json").unlink()
+    assert read_scores(folder) == {}
+
+
+async def test_what_it_took_is_told(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    plan = make(personas=4)
+    await run(plan, answering(at_random), watcher)
+    record, _ = read(plan.out, plan.bundle)
+    cost = Cost(record.work.wall_s / 3600, 2, 3.0, record.work.ended)
+    its = Parsed.of(report_html(page(replace(record, cost=tuple(cost_lines(cost))), Choice())))
+    rows = [" ".join(n.text.split()) for n in its.all("tr")]
+    for place in record.work.places:
+        counts = (place.requests, place.tokens.prompt, place.tokens.cached, place.tokens.output, place.unused)
+        told = " ".join(map(str, counts))
+        assert f"{place.stage} {place.role} {place.model} {told} {place.busy_s:.1f}" in rows
+    assert sum(place.requests for place in record.work.places) > 100
+    assert f"{record.work.wall_s:.0f} seconds in 1 session" in words(its, "provenance")
+    assert " x 2 GPU(s) x 3 per GPU hour; " in words(its, "provenance")
+
+
+def test_the_judge_card_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = card()
+    monkeypatch.setattr("vera_local.run.reported.cards_of", lambda folder, bundle: {"strict": made})
+    folder = made_run(tmp_path / "run", 2, 2)
+    _, its = read(folder, load_bundle("suicide_risk"))
+    told, n = words(its, "judges"), made.overall.n
+    low, high, constant = (f"{100 * v:.1f} %" for v in (made.overall.low, made.overall.high, made.overall.baseline))
+    assert f"Self-test ({made.created}): {headline(made)}." in told
+    assert f"Right, overall {n} {n} 100.0 % {low} to {high} {constant}" in told
+    assert f"Same answer all 2 times {made.repeated.count} {made.repeated.n} 100.0 %" in told
+    assert "No self-test on record" not in told
+    rows = [n for n in its.all("tr") if n.inside("judges") and n.text.strip().startswith("Right, ")]
+    assert len(rows) == 1 + len(made.dimensions) + len(made.kinds)
 
 
 def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from xml.sax.saxutils import quoteattr
 
 import altair as alt
 import vl_convert
@@ -15,7 +16,7 @@ import vl_convert
 from vera_local.errors import UserError
 from vera_local.report.decisions import findings
 from vera_local.report.files import write_file
-from vera_local.report.html.bars import OVERALL
+from vera_local.report.html.bars import OVERALL, told
 from vera_local.report.html.text import all_visible, visible
 from vera_local.report.html.tones import tones
 from vera_local.report.record import Record
@@ -31,9 +32,18 @@ WIDTH = 420
 SCALE = 3
 """Pixels of a PNG for each unit of the drawing: 300 to the inch at a width of 12 cm."""
 
+_SVG = "<svg "
 _TOO_NARROW = 5  # per cent: a count in such a bar would not fit
 _X = "% of relevant ratings; the line is the 95 % interval of {}"
 _INK, _SOFT = "#1c2427", "#535d60"
+
+
+class _Drawn(NamedTuple):
+    """A figure: the beginning of its name, what to draw, and the same in words."""
+
+    kind: str
+    chart: alt.TopLevelMixin
+    words: str
 
 
 def figures(record: Record) -> dict[str, dict[str, Any]]:
@@ -41,9 +51,9 @@ def figures(record: Record) -> dict[str, dict[str, Any]]:
     drawn: dict[str, dict[str, Any]] = {}
     words = {q.id: q.text for q in record.instrument.rubric.questions}
     for judge, its in record.scores.items():
-        for kind, chart in _of_judge(its, record.instrument.group_column, words):
+        for one in _of_judge(its, record.instrument.group_column, words):
             title = f"{record.chatbot}, rated by {judge}"
-            drawn[_free(f"{kind}-{_safe(judge)}", drawn)] = _finished(chart, title)
+            drawn[_free(f"{one.kind}-{_safe(judge)}", drawn)] = _finished(one, title)
     return drawn
 
 
@@ -58,21 +68,33 @@ def write_figures(folder: Path, drawings: Mapping[str, Mapping[str, Any]]) -> li
         text = json.dumps(drawing)
         svg: str = vl_convert.vegalite_to_svg(text, allowed_base_urls=[])
         png: bytes = vl_convert.vegalite_to_png(text, scale=SCALE, allowed_base_urls=[])
-        for ending, data in (("svg", svg.encode()), ("png", png)):
+        for ending, data in (("svg", _with_words(svg, drawing["description"]).encode()), ("png", png)):
             names.append(f"{name}.{ending}")
             write_file(folder / names[-1], data)
     return names
 
 
-def _of_judge(scores: Scores, group_column: str, words: Mapping[str, str]) -> Iterator[tuple[str, alt.TopLevelMixin]]:
-    yield "ratings", _matrix(scores, scores.scale)
+def _with_words(svg: str, description: str) -> str:
+    """One picture with its numbers in words: what its parts are called by who draws it tells the ends of bars."""
+    return svg.replace(_SVG, f'{_SVG}role="img" aria-label={quoteattr(description)} ', 1)
+
+
+def _of_judge(scores: Scores, group_column: str, words: Mapping[str, str]) -> Iterator[_Drawn]:
+    yield _Drawn("ratings", _matrix(scores, scores.scale), _in_words(scores, scores.scale))
     columns = {group_column: scores.groups, **scores.by}
     for column, groups in columns.items():
         rated = {name: profile for name, profile in groups.items() if profile.conversations}
         if len(rated) > 1:
-            yield f"ratings-by-{_safe(column)}", _groups(rated, scores.scale)
+            text = " ".join(f"{column} {name}. {_in_words(its, scores.scale)}" for name, its in rated.items())
+            yield _Drawn(f"ratings-by-{_safe(column)}", _groups(rated, scores.scale), text)
     if found := findings(scores):
-        yield "failure-modes", _modes(found[:MODES_SHOWN], words, scores.scale)
+        shown = found[:MODES_SHOWN]
+        text = " ".join(f"{d.question}: {d.rating}, {d.decided} of {d.asked}." for d in shown)
+        yield _Drawn("failure-modes", _modes(shown, words, scores.scale), text)
+
+
+def _in_words(profile: Profile, scale: Scale) -> str:
+    return " ".join(told(d, tally, scale) for d, tally in {**profile.dimensions, OVERALL: profile.overall}.items())
 
 
 # Ratings by dimension.
@@ -199,10 +221,11 @@ def _decision(place: int, d: Decision, words: Mapping[str, str]) -> dict[str, An
     }
 
 
-def _finished(chart: alt.TopLevelMixin, title: str) -> dict[str, Any]:
+def _finished(drawn: _Drawn, title: str) -> dict[str, Any]:
     # An SVG cannot hold all characters, and where one is in it, what draws it ends the whole program.
-    drawing: dict[str, Any] = all_visible(chart.to_dict())
+    drawing: dict[str, Any] = all_visible(drawn.chart.to_dict())
     return drawing | {
+        "description": visible(f"{title}. {drawn.words}"),
         "background": "white",
         "padding": 8,
         "title": {"text": visible(title), "anchor": "start", "fontSize": 13, "color": _INK},

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vera_local.bundle import Bundle
 from vera_local.conversation import Conversation
@@ -35,6 +34,8 @@ from vera_local.score import UNKNOWN, Scores
 from vera_local.score.alike import Share
 from vera_local.score.intervals import Interval, Undefined
 from vera_local.score.raters import POOLED, Finding, Section
+
+SCORES = "scores.json"
 
 
 @dataclass(frozen=True)
@@ -86,23 +87,28 @@ def record_of(folder: Path, bundle: Bundle, by: Sequence[str] = ()) -> Record:
 
 
 def read_scores(folder: Path) -> dict[str, Scores]:
-    """Judge -> scores, as scores.json has them."""
-    judges = _results(folder)["judges"]
-    return {judge: Scores.model_validate(its) for judge, its in judges.items()}
+    """Judge -> scores, as scores.json has them; none where there is no such file yet.
 
-
-def _results(folder: Path) -> dict[str, Any]:
-    """scores.json; without a judge where there is none yet."""
+    UserError where it is not whole, or is of another version.
+    """
+    file = folder / SCORES
     try:
-        results: dict[str, Any] = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {"judges": {}}
-    return results
+        judges = json.loads(file.read_text(encoding="utf-8"))["judges"]
+        return {judge: Scores.model_validate(its) for judge, its in judges.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(
+            f"{file}: cannot be read, is of another version or not whole; `vera-local score {folder}` writes it anew"
+        ) from None
 
 
 def _scored_by(folder: Path, bundle: Bundle) -> list[str]:
-    """The persona columns that the results were scored by."""
-    columns = {column for its in _results(folder)["judges"].values() for column in its.get("by", {})}
+    """The persona columns that the results were scored by; none where these cannot be read, and are made anew."""
+    try:
+        columns = {column for its in read_scores(folder).values() for column in its.by}
+    except UserError:
+        return []
     return sorted(columns & bundle.personas[0].fields.keys() - {SIMULATOR})
 
 

@@ -64,7 +64,7 @@ class _Shown:
                 return show(request)
             except UserError as error:
                 return self._problem("This cannot be shown", str(error), 400)
-            except KeyError:
+            except (KeyError, FileNotFoundError):
                 return self._problem("There is no such page", "It may have been there: see the list of runs.", 404)
 
         return showing

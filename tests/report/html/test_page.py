@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import tomllib
 from dataclasses import replace
 from itertools import pairwise
 
@@ -221,6 +222,21 @@ def test_a_redacted_page_keeps_no_prompt_of_the_chatbot() -> None:
     redacted = report_html(page(its, Choice(redact=True)))
     assert "secret prompt" not in redacted
     assert hashlib.sha256(b"secret prompt").hexdigest() in redacted
+
+
+def test_a_redacted_page_keeps_no_words_that_a_service_or_a_server_is_sent() -> None:
+    settings = {"request": {"system": "secret prompt", "text": "{message}"}, "extra": {"prefix": "secret words"}}
+    its = record([held(1, ["a", "b"])])
+    identity = {**its.manifest["identity"], "chatbot": {"model": "bot", "settings": settings}}
+    config = 'seed = 3\n\n[chatbot]\nurl = "http://bot"\nrequest = {system = "secret prompt"}\n'
+    its = replace(its, manifest={**its.manifest, "identity": identity}, config=config)
+    assert report_html(page(its, Choice())).count("secret") == 3
+    redacted = report_html(page(its, Choice(redact=True)))
+    assert "secret" not in redacted
+    (toml,) = [n.text for n in Parsed.of(redacted).all("pre") if n.attributes["aria-label"] == "run.toml"]
+    told = tomllib.loads(toml)
+    assert (told["seed"], told["chatbot"]["url"]) == (3, "http://bot")
+    assert told["chatbot"]["request"].startswith("left out: 27 characters, sha256 ")
 
 
 @pytest.mark.parametrize(("excerpts", "figures"), [(0, 0), (1, 4), (3, 12)])

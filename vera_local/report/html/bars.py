@@ -153,7 +153,7 @@ def bar(tally: Tally, scale: Scale, at: Keys, name: str) -> Bar:
         score=None
         if intervals.vera_score is None
         else _measure(tally.vera_score, (*at, "vera_score"), intervals.vera_score, (*in_intervals, "vera_score")),
-        text=_told(name, tally, scale),
+        text=told(name, tally, scale),
     )
 
 
@@ -209,12 +209,12 @@ def _any_worst(profile: Profile, scale: Scale, at: Keys) -> AnyWorst:
     )
 
 
-def _told(name: str, tally: Tally, scale: Scale) -> str:
-    """The bar in words."""
+def told(name: str, tally: Tally, scale: Scale) -> str:
+    """A bar in words."""
     if not tally.relevant:
         return f"{name}: {NO_DATA}."
-    told = ", ".join(f"{r} {tally.counts[r]} ({tally.percentages[r]:.1f} %)" for r in reversed(scale.ratings))
-    return f"{name}: {told}, of {tally.relevant}."
+    counts = ", ".join(f"{r} {tally.counts[r]} ({tally.percentages[r]:.1f} %)" for r in reversed(scale.ratings))
+    return f"{name}: {counts}, of {tally.relevant}."
 
 
 def worst_bars(block: Block, most: int) -> Sequence[Bar]:

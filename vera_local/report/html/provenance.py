@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vera_local.report.html.text import visible
 from vera_local.report.record import Record
+from vera_local.toml_file import written
 
-SECRET = frozenset({"system_prompt"})
-"""Keys of a manifest whose text a redacted page leaves out."""
+SECRET = frozenset({"system_prompt", "request", "history_item", "extra"})
+"""Keys of a manifest that may hold the words of a chatbot's own prompt: a redacted page leaves these out."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,15 @@ def provenance(record: Record, *, redact: bool) -> Provenance:
     manifest = _without_secrets(record.manifest) if redact else record.manifest
     found = {
         "Run": tuple(_run(record)),
-        "Files of the bundle (sha256)": tuple(_files(record.manifest)),
+        "Imported files (sha256)": tuple(_digests(record.manifest["identity"].get("imported", {}))),
+        "Files of the bundle (sha256)": tuple(_digests(record.manifest["identity"]["bundle"].get("files", {}))),
         "Versions": tuple(_versions(record.manifest)),
         "Machine": tuple(_machine(record.manifest)),
     }
     text = visible(json.dumps(manifest, indent=2, ensure_ascii=False))
     facts = {name: its for name, its in found.items() if its}
-    return Provenance(facts, tuple(map(visible, record.commands)), visible(record.config), text)
+    config = _config_without_secrets(record.config) if redact and record.config else record.config
+    return Provenance(facts, tuple(map(visible, record.commands)), visible(config), text)
 
 
 def _run(record: Record) -> Iterator[Fact]:
@@ -61,8 +65,8 @@ def _run(record: Record) -> Iterator[Fact]:
         yield Fact("Note", visible(str(note)))
 
 
-def _files(manifest: Mapping[str, Any]) -> Iterator[Fact]:
-    for name, digest in manifest["identity"]["bundle"].get("files", {}).items():
+def _digests(files: Mapping[str, str]) -> Iterator[Fact]:
+    for name, digest in files.items():
         yield Fact(name, digest, code=True)
 
 
@@ -86,6 +90,11 @@ def _without_secrets(part: Any) -> Any:
     return [_without_secrets(one) for one in part] if isinstance(part, list | tuple) else part
 
 
+def _config_without_secrets(toml: str) -> str:
+    return written(_without_secrets(tomllib.loads(toml)))
+
+
 def _sealed(text: Any) -> str:
-    digest = hashlib.sha256(str(text).encode(errors="surrogatepass")).hexdigest()
-    return f"left out: {len(str(text))} characters, sha256 {digest}"
+    text = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return f"left out: {len(text)} characters, sha256 {digest}"
