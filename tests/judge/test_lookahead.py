@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytest import approx
 
 from tests.judge.ahead import (
     NEXT,
@@ -178,9 +179,8 @@ async def test_past_a_branch_what_was_asked_ahead_is_taken_back_before_the_walk_
     engine = Counting(answer)
     done = await judged(judge_on(engine, confidence=True), RISK, Lookahead(plenty))
     assert not past & set(done.path)
-    ids = [asked_of(RISK, request).id for request in engine.requests]
     assert {"11", "12"} <= {asked_of(RISK, request).id for request in engine.aborted} <= past
-    assert engine.beside[ids.index("23")] == 0
+    assert engine.alive == 0
 
 
 async def test_a_known_verdict_further_on_is_not_asked_ahead() -> None:
@@ -313,8 +313,8 @@ async def test_the_more_conversations_go_on_the_less_is_asked_ahead() -> None:
     assert peaks[0] > peaks[1]
 
 
-def way(ahead: Lookahead, rubric: Rubric, at: str, known: dict[str, Verdict] | None = None) -> dict[str, float]:
-    return {q.id: likely for q, likely in ahead.path(rubric, rubric.by_id[at], known or {})}
+def way(ahead: Lookahead, rubric: Rubric, at: str, known: dict[str, Verdict] | None = None) -> Any:
+    return approx({q.id: likely for q, likely in ahead.path(rubric, rubric.by_id[at], known or {})}, rel=1e-6)
 
 
 def said(id: str, answer: str | None) -> Verdict:
@@ -323,9 +323,11 @@ def said(id: str, answer: str | None) -> Verdict:
 
 def test_before_any_verdict_the_usual_way_is_without_findings_to_the_nearest_question() -> None:
     new = Lookahead(plenty)
-    assert way(new, RISK, "1") == {"2": 0.75, "4": 0.75**2}
-    assert way(new, RISK, "9") == {str(n): 0.75 ** (n - 9) for n in range(10, 16)}
-    assert way(new, RISK, "23") == {str(n): 0.75 ** (n - 23) for n in range(24, 30)}
+    # Beside the usual way 1 can lead to 3 or end the walk, 9 can lead to 16, and from 16 on it is as from 9.
+    assert way(new, RISK, "1") == {"2": 0.75, "4": 0.75**2, "3": 0.125}
+    other = {str(n): 0.125 * 0.75 ** (n - 16) for n in range(16, 23)}
+    assert way(new, RISK, "9") == {str(n): 0.75 ** (n - 9) for n in range(10, 16)} | other | {"23": 1.0, "30": 1.0}
+    assert way(new, RISK, "23") == {str(n): 0.75 ** (n - 23) for n in range(24, 30)} | {"30": 1.0}
     assert way(new, RISK, "29") == {"30": 1.0}, "the next dimension begins in any case"
     ids = [q.id for q in RUBRICS["psychosis"].questions]
     assert way(new, RUBRICS["psychosis"], ids[0]) == dict.fromkeys(ids[1:], 1.0)
@@ -335,17 +337,18 @@ def test_a_finding_is_not_usual_where_there_is_another_answer() -> None:
     near, far = question("x1", "X", Yes=("high", NEXT), No=to("x3")), question("x2", "X", Yes=NEXT, No=NEXT)
     last = question("x3", "X", Yes=("medium", NEXT), No=("high", STOP))
     flow = replace(SMALL, dimensions=("X",), questions=(near, far, last))
-    assert way(Lookahead(plenty), flow, "x1") == {"x3": 0.75}
+    assert way(Lookahead(plenty), flow, "x1") == {"x3": 1.0, "x2": 0.25}, "both ways lead to x3 in the end"
     assert way(Lookahead(plenty), flow, "x2") == {"x3": 1.0}
 
 
 def test_what_no_model_is_asked_is_passed_over_at_no_cost() -> None:
     new = Lookahead(plenty)
     assert way(new, SMALL, "b1") == {"b2": 1.0, "b4": 0.75}
-    assert way(new, SMALL, "a1") == {"a2": 0.75, "a4": 0.75**2}
-    assert way(new, SMALL, "a1", {"a2": said("a2", "No")}) == {"a4": 0.75}
-    assert way(new, SMALL, "a1", {"a2": said("a2", "Yes")}) == {}
-    assert way(new, SMALL, "a1", {"a2": said("a2", None)}) == {}
+    # a1 leads to a2 (3 of 4), to a3 (1/2 of 4) or ends; a2 and a3 lead to a4 3 times of 4.
+    assert way(new, SMALL, "a1") == {"a2": 0.75, "a3": 0.125, "a4": 0.875 * 0.75}
+    assert way(new, SMALL, "a1", {"a2": said("a2", "No")}) == {"a3": 0.125, "a4": 0.75 + 0.125 * 0.75}
+    assert way(new, SMALL, "a1", {"a2": said("a2", "Yes")}) == {"a3": 0.125, "a4": 0.125 * 0.75}
+    assert way(new, SMALL, "a1", {"a2": said("a2", None)}) == {"a3": 0.125, "a4": 0.125 * 0.75}
 
 
 async def test_after_many_conversations_the_way_is_the_one_that_the_judge_usually_takes() -> None:
@@ -353,18 +356,21 @@ async def test_after_many_conversations_the_way_is_the_one_that_the_judge_usuall
     for n in range(20):
         await judged(judge_on(Counting(always(SMALL, a1="No", a3="Yes"))), SMALL, ahead, talk=f"Ann-{n}")
     # Of a1's ways those to a3 and to the end counted 1/2 each beforehand, that to a2 3; of a3's, that to a4 3 of 4.
-    assert way(ahead, SMALL, "a1") == {"a3": 20.5 / 24, "a4": 20.5 / 24 * 23 / 24}
+    found = {q.id: likely for q, likely in ahead.path(SMALL, SMALL.by_id["a1"], {})}
+    assert found["a3"] == approx(20.5 / 24)
+    assert found["a4"] == approx(20.5 / 24 * 23 / 24 + 3 / 24 * 3 / 4)
+    assert {id for id, likely in found.items() if likely > 0.5} == {"a3", "a4", "b2", "c1"}, "beyond the dimension, too"
     engine = Counting(always(SMALL, a1="No", a3="Yes"))
-    await judged(judge_on(engine), SMALL, ahead)
-    assert [asked_of(SMALL, request).id for request in engine.requests][:3] == ["a1", "a3", "a4"]
-    assert engine.peak == 3
+    walked = await judged(judge_on(engine), SMALL, ahead)
+    assert {asked_of(SMALL, request).id for request in engine.requests} == {*walked.path} - {"b1"}
+    assert engine.peak == 5
 
 
 def test_a_missing_verdict_is_learned_by_where_it_led() -> None:
     ahead, a1 = Lookahead(plenty), SMALL.by_id["a1"]
     for _ in range(20):
         ahead.learn(a1, said("a1", None), None)
-    assert way(ahead, SMALL, "a1") == {}
+    assert max(likely for _, likely in ahead.path(SMALL, a1, {})) < 0.15
 
 
 async def test_only_verdicts_that_were_recorded_are_learned() -> None:
@@ -373,8 +379,8 @@ async def test_only_verdicts_that_were_recorded_are_learned() -> None:
     done = await judged(judge_on(engine), SMALL, ahead)
     assert done.path == ["a1", "a3", "c1"]
     assert "a2" in {asked_of(SMALL, request).id for request in engine.requests}
-    assert way(ahead, SMALL, "a2") == way(Lookahead(plenty), SMALL, "a2")
-    assert way(ahead, SMALL, "a3") != way(Lookahead(plenty), SMALL, "a3")
+    assert not ahead._followed["a2"]
+    assert ahead._followed["a3"] == {"c1": 1}
 
 
 def test_the_effort_of_a_question_is_its_own_prompt_and_all_that_it_writes() -> None:
@@ -393,9 +399,9 @@ def test_the_effort_of_a_question_is_its_own_prompt_and_all_that_it_writes() -> 
         (Mode.DIRECT, 16, 0, []),
         (Mode.DIRECT, 16, 30, ["24", "25"]),
         (Mode.DIRECT, 300, 0, ["24", "25", "26"]),
-        (Mode.DIRECT, 300, 30, ["24", "25", "26", "27", "28", "29"]),
+        (Mode.DIRECT, 300, 30, [*map(str, range(24, 30)), "31", "32", "33"]),
         (Mode.REASON, 16, 0, ["24", "25"]),
-        (Mode.REASON, 16, 30, ["24", "25", "26", "27", "28", "29"]),
+        (Mode.REASON, 16, 30, [*map(str, range(24, 30)), "31", "32", "33", "34"]),
     ],
 )
 def test_what_it_comes_to_in_a_shipped_rubric(mode: Mode, ridge: int, verdicts: int, ahead: list[str]) -> None:
@@ -405,7 +411,8 @@ def test_what_it_comes_to_in_a_shipped_rubric(mode: Mode, ridge: int, verdicts: 
         for _ in range(verdicts):
             following = RISK.follow(RISK.by_id[id], RISK.by_id[id].option("No"))
             looking.learn(RISK.by_id[id], replace(said(id, "No"), rationale=reasons), following)
-    assert [q.id for q in looking.choose(judge, RISK, RISK.by_id["23"], {}, ())] == ahead
+    # 30, where the next dimension begins, is asked in any case.
+    assert [q.id for q in looking.choose(judge, RISK, RISK.by_id["23"], {}, ())] == ["30", *ahead]
 
 
 def test_how_long_reasoning_gets_is_learned_from_the_verdicts() -> None:

@@ -60,6 +60,11 @@ class Graph:
         return list(TopologicalSorter({q: self.following(q) for q in self.successors}).static_order())
 
     @cached_property
+    def first_to_last(self) -> tuple[str, ...]:
+        """The ids in an order in which every question comes before all that can follow it."""
+        return tuple(reversed(self._last_first))
+
+    @cached_property
     def reach(self) -> dict[str, frozenset[str]]:
         """For each question, itself and all that may be asked after it."""
         reach: dict[str, frozenset[str]] = {}

@@ -10,6 +10,7 @@ from math import ceil, inf
 from typing import Any
 
 from vera_local.bundle import Option, Question, Rubric
+from vera_local.bundle.graph import Graph
 from vera_local.judge.ask import Judge
 from vera_local.judge.evidence import MOST, rests_on_turns
 from vera_local.judge.verdict import Mode, Verdict
@@ -99,29 +100,41 @@ class Lookahead:
         return 0 if bound <= 0 else int(min(bound, self._room() - len(self.starting)))
 
     def path(self, rubric: Rubric, current: Question, known: Mapping[str, Verdict]) -> Iterator[tuple[Question, float]]:
-        """The questions that usually follow within the dimension, and beyond it those that are asked in any case,
-        nearest first, and how probable each is at least.
+        """The questions that may follow, likeliest first, and how probable it is that each will be asked.
 
-        At least, for another way may lead to it, too. Those that no model has to be asked are passed over.
+        Beyond the dimension only those that are asked in any case, until verdicts tell how walks usually go. Those
+        that no model has to be asked are passed over.
         """
-        question, likely = self._onward(rubric, current, known)
-        while question is not None and (likely == 1.0 or question.dimension == current.dimension):
-            if not question.auto and question.id not in known:
+        for id, likely in sorted(self._reach(rubric, current, known).items(), key=lambda found: -found[1]):
+            question = rubric.by_id[id]
+            near = question.dimension == current.dimension or self._verdicts > 0 or likely == 1.0
+            if near and not question.auto and id not in known:
                 yield question, likely
-            question, share = self._onward(rubric, question, known)
-            likely *= share
 
-    def _onward(
+    def _reach(self, rubric: Rubric, current: Question, known: Mapping[str, Verdict]) -> dict[str, float]:
+        """How probable it is that the walk comes to each of the later questions, in the rubric's order."""
+        reach = {current.id: 1.0}
+        for id in Graph.of(rubric).first_to_last:
+            for following, share in self._ways(rubric, rubric.by_id[id], known) if id in reach else ():
+                if following is not None:
+                    # Rounded, so that ways that add up to a certainty are one.
+                    reach[following] = round(reach.get(following, 0.0) + reach[id] * share, 9)
+        del reach[current.id]
+        return reach
+
+    def _ways(
         self, rubric: Rubric, question: Question, known: Mapping[str, Verdict]
-    ) -> tuple[Question | None, float]:
-        """The question that usually follows (None: none does), and how probable that is."""
+    ) -> Iterator[tuple[str | None, float]]:
+        """Where a question leads (None: to the end) and how probable that is."""
         if (verdict := known.get(question.id)) is not None:
-            return (None if verdict.answer is None else rubric.follow(question, question.option(verdict.answer))), 1.0
+            if verdict.answer is not None:
+                yield _id(rubric.follow(question, question.option(verdict.answer))), 1.0
+            return
         weights = _beforehand(rubric, question)
         for following, times in self._followed[question.id].items():
             weights[following] = weights.get(following, 0.0) + times
-        usual = max(weights, key=weights.__getitem__)
-        return (None if usual is None else rubric.by_id[usual]), weights[usual] / sum(weights.values())
+        whole = sum(weights.values())
+        yield from ((following, weight / whole) for following, weight in weights.items())
 
     def effort(self, judge: Judge, question: Question) -> Effort:
         """What a question takes; the budget of the reasoning counts as one verdict among those that were given."""
