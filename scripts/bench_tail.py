@@ -1,11 +1,12 @@
 """What look-ahead gains when only a few long transcripts are left to judge.
 
-The embedded model judges them on the rubric suicide_risk in the modes `reason`, in which decoding dominates, and
+The embedded model judges them on a rubric in the modes `reason`, in which decoding dominates, and
 `direct`, in which prefill does, each with look-ahead as a run has it and without any. It is too small to judge: its
 answers come as good as at random, and its walks are short. So they are held to what judges usually find, which is
 nothing: `--usual` is the share of questions whose answer is the one without a finding that leads to the nearest later
 question; the others get one that is drawn. With `--usual 0` the answers are the model's own. All else, the reasons
-too, is written by the model. One JSON object on the last line:
+too, is written by the model. With `--bundle psychosis` every question is asked, whatever the answers are. One JSON
+object on the last line:
 
 lookahead_speedup, lookahead_speedup_direct: wall time without look-ahead / with it.
 same_ratings: whether both gave the same verdicts and ratings, in both modes.
@@ -49,9 +50,10 @@ MODES: tuple[tuple[Mode, str], ...] = (("reason", ""), ("direct", "_direct"))
 
 
 class Work(NamedTuple):
-    """What is judged: transcripts, messages in each, tokens that the judge may reason with, share of usual answers (0:
-    the model's own)."""
+    """What is judged: the rubric, transcripts, messages in each, tokens that the judge may reason with, share of usual
+    answers (0: the model's own)."""
 
+    bundle: str
     transcripts: int
     turns: int
     tokens: int
@@ -61,7 +63,7 @@ class Work(NamedTuple):
 def a_config(work: Work, mode: Mode, lookahead: int | None) -> RunConfig:
     """One judge in this mode."""
     judge = JudgeConfig(model=EMBEDDED, mode=mode, max_tokens=work.tokens, evidence=False, confidence=False)
-    return RunConfig(judge=(judge,), lookahead=lookahead)
+    return RunConfig(bundle=work.bundle, judge=(judge,), lookahead=lookahead)
 
 
 class Held(Recorder):
@@ -134,13 +136,15 @@ async def measure(work: Work, log: Path) -> dict[str, Any]:
     compared = [await compare(work, mode, suffix, engine) for mode, suffix in MODES]
     await engine.aclose()
     figures = {name: value for told, _ in compared for name, value in told.items()}
-    sizes = {"transcripts": work.transcripts, "turns": work.turns, "reasoning_tokens": work.tokens, "usual": work.usual}
+    sizes = work._asdict()
+    sizes["reasoning_tokens"] = sizes.pop("tokens")
     return {**figures, "same_ratings": all(same for _, same in compared), **sizes}
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bundle", default="suicide_risk", help="the rubric")
     parser.add_argument("--transcripts", type=int, default=3)
     parser.add_argument("--turns", type=int, default=20, help="messages of a transcript, of about 60 tokens each")
     parser.add_argument("--tokens", type=int, default=160, help="tokens that the judge may reason with")
