@@ -39,6 +39,8 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
 
         return open_engine
 
+    # It could never be taken out of this process again.
+    monkeypatch.setattr("vera_local.cli.guard.install", lambda: None)
     monkeypatch.setattr("vera_local.cli.app.opener", fake)
     monkeypatch.setattr("vera_local.cli.doctor.opener", fake)
     monkeypatch.setattr("vera_local.cli.selftest.opener", fake)

@@ -11,12 +11,23 @@ import pytest
 from vera_local.engine.offline import go_offline
 
 SWITCHES = {
-    "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
+    "VLLM_DO_NOT_TRACK": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "OTEL_SDK_DISABLED": "true",
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_UPDATE_CHECK": "1",
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+    "DISABLE_SAFETENSORS_CONVERSION": "1",
+    "VLLM_USE_MODELSCOPE": "0",
     "VLLM_HOST_IP": "127.0.0.1",
+    "GLOO_SOCKET_IFNAME": "lo",
+    "NCCL_SOCKET_IFNAME": "lo",
 }
 
 COMMAND_LINE = """
@@ -54,7 +65,7 @@ print(json.dumps({
 """The command line in a fresh process, where every import of a heavy module is seen."""
 
 
-@pytest.mark.parametrize("before", [{}, dict.fromkeys(SWITCHES, "0")])
+@pytest.mark.parametrize("before", [{}, dict.fromkeys(SWITCHES, "other")])
 def test_every_switch_is_set_whatever_it_was(monkeypatch: pytest.MonkeyPatch, before: dict[str, str]) -> None:
     monkeypatch.setattr(os, "environ", environ := dict(before))
     go_offline()

@@ -4,7 +4,14 @@ from vera_local.chatbot.local import LocalChatbot
 from vera_local.chatbot.making import Asked, make_chatbot
 from vera_local.chatbot.protocol import STUB, Answer, Chatbot, ChatbotDown, ChatbotFailed, ChatbotOverflow, Session
 from vera_local.chatbot.recorded import RecordedChatbot
-from vera_local.chatbot.settings import External, Manners, OpenAISettings, RecordedSettings
+from vera_local.chatbot.settings import (
+    External,
+    HttpSettings,
+    Manners,
+    OpenAISettings,
+    PythonSettings,
+    RecordedSettings,
+)
 
 __all__ = [
     "STUB",
@@ -15,9 +22,11 @@ __all__ = [
     "ChatbotFailed",
     "ChatbotOverflow",
     "External",
+    "HttpSettings",
     "LocalChatbot",
     "Manners",
     "OpenAISettings",
+    "PythonSettings",
     "RecordedChatbot",
     "RecordedSettings",
     "Session",

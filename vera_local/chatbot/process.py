@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import Any
 
 from vera_local.chatbot.manners import Fault
+from vera_local.engine import guard
+from vera_local.engine.child import HOST_VARIABLE
 
 END_SECONDS = 2.0
 """Time for a process to end by itself once its input is closed."""
@@ -59,8 +61,7 @@ class Process:
                 stderr=pipe,
                 limit=line_limit,
                 start_new_session=True,
-                # A Python program would otherwise keep its lines in a buffer.
-                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+                env=_environment(),
             ),
             tell,
         )
@@ -148,3 +149,10 @@ class Process:
         await asyncio.wait({self._listening}, timeout=END_SECONDS)
         said = self._words.decode(errors="replace").strip().splitlines()
         return f"its process ended with code {code}" + (f" ({self._tell(said[-1])})" if said else "")
+
+
+def _environment() -> dict[str, str]:
+    """Ours without what ties and guards the processes of a run: the program is its user's own."""
+    kept = {name: value for name, value in os.environ.items() if name not in (guard.VARIABLE, HOST_VARIABLE)}
+    # A Python program would otherwise keep its lines in a buffer.
+    return kept | {"PYTHONUNBUFFERED": "1"}

@@ -240,9 +240,11 @@ class PythonSettings(Manners):
     """A chatbot in Python: `factory` is "package.module:name", called once per conversation.
 
     `remembers`: whether what it gives keeps the conversation itself; false where it answers from the history alone.
+    `hosts`: names or addresses beyond this machine that its code has to reach; all others are refused to it.
     """
 
     kind: Literal["python"] = "python"
+    hosts: tuple[Annotated[str, Field(pattern=r"^[^\s/@]+$")], ...] = ()
     factory: Annotated[str, AfterValidator(_module_and_name)]
     remembers: bool = True
 

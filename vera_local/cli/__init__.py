@@ -6,6 +6,7 @@ import os
 import sys
 
 from vera_local.cli.private import keep_private
+from vera_local.engine import guard
 from vera_local.engine.offline import go_offline
 
 INTERRUPTED = 130
@@ -18,9 +19,10 @@ def main() -> None:
     Exit codes: 0 done, 1 an engine or the chatbot failed, 2 wrong input or surroundings, 130 interrupted.
     """
     go_offline()
+    guard.install()
     keep_private()
     try:
-        sys.exit(_command())
+        sys.exit(_checked(_command()))
     except KeyboardInterrupt:
         # Before a run has its own way to stop: nothing was begun.
         os.write(2, b"vera-local: Stopped before anything was begun.\n")
@@ -51,6 +53,14 @@ def _command() -> int:
         # It names the option. Without a command typer has printed its help and has nothing to add.
         told = error.format_message().rstrip(".")
         return _told(f"{told}; see vera-local --help", 2) if told else 2
+
+
+def _checked(code: int) -> int:
+    """The exit code of a command, which is no success where something of it was refused."""
+    refused = [attempt for attempt in guard.left() if attempt.verdict == "refused"]
+    if code or not refused:
+        return code
+    return _told(f"something beyond this machine was asked for: {refused[0].told()}", 1)
 
 
 def _told(sentence: str, code: int) -> int:

@@ -11,6 +11,7 @@ from vera_local.cli import agree as agree_command
 from vera_local.cli import compare as compare_command
 from vera_local.cli import doctor as doctor_command
 from vera_local.cli import models as models_command
+from vera_local.cli import offline as offline_command
 from vera_local.cli import plan as plan_command
 from vera_local.cli import purge as purge_command
 from vera_local.cli import reading as reading_command
@@ -44,6 +45,7 @@ from vera_local.errors import UserError
 from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener
 from vera_local.run import run as run_plan
 from vera_local.run.evaluate import must_hold_run
+from vera_local.run.network import network_line
 
 app = typer.Typer(
     help="Evaluate how safely a chatbot meets people in crisis, on your own machine.",
@@ -112,6 +114,15 @@ Lookahead = Annotated[
     typer.Option(metavar="N", help="Questions asked ahead per conversation at most; 0: none. Without it as pays."),
 ]
 
+Guard = Annotated[
+    str | None,
+    typer.Option(metavar="refuse|log", help="What happens to connections beyond this machine and the config's hosts."),
+]
+
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Evaluate one conversation and tell every connection; 1 if one left.")
+]
+
 LOG = "engine.log"
 
 
@@ -143,6 +154,7 @@ def run(
     replicas: Replicas = None,
     lookahead: Lookahead = None,
     code: Code = None,
+    guard: Guard = None,
     as_json: Json = False,
 ) -> None:
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
@@ -152,7 +164,7 @@ def run(
         max_total_words=max_total_words, repeats=repeats, seed=seed,
         engine=engine, simulator=simulator, chatbot=chatbot, judge=judge, check_personas=check_personas,
         judge_mode=judge_mode, judge_repeats=judge_repeats, judge_window=judge_window,
-        no_evidence=no_evidence, no_confidence=no_confidence, replicas=replicas, lookahead=lookahead,
+        no_evidence=no_evidence, no_confidence=no_confidence, replicas=replicas, lookahead=lookahead, guard=guard,
     )  # fmt: skip
     _evaluate(plan, judge=True, as_json=as_json)
 
@@ -192,6 +204,7 @@ def simulate(
     chatbot: Chatbot = None,
     replicas: Replicas = None,
     code: Code = None,
+    guard: Guard = None,
     as_json: Json = False,
 ) -> None:
     """Hold the conversations only; `vera-local judge RUN` rates them later."""
@@ -199,7 +212,7 @@ def simulate(
         bundle=bundle, target=target, end_semantics=end_semantics, out=out, personas=personas,
         controls=controls or None, turns=turns, first=first, earliest_end=earliest_end,
         max_total_words=max_total_words, repeats=repeats, seed=seed,
-        engine=engine, simulator=simulator or None, chatbot=chatbot, replicas=replicas,
+        engine=engine, simulator=simulator or None, chatbot=chatbot, replicas=replicas, guard=guard,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)
 
@@ -218,6 +231,7 @@ def judge(
     replicas: Replicas = None,
     lookahead: Lookahead = None,
     code: Code = None,
+    guard: Guard = None,
     as_json: Json = False,
 ) -> None:
     """Rate the conversations of a run with the judges it names, or with further ones; only what is missing is asked."""
@@ -226,13 +240,13 @@ def judge(
         raise UserError(f"{folder} has not been judged yet; name a judge with --judge")
     flags = _flags(
         out=folder, engine=engine, judge=judge or None, check_personas=check_personas or None,
-        replicas=replicas, lookahead=lookahead,
+        replicas=replicas, lookahead=lookahead, guard=guard,
         **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
     )  # fmt: skip
     plan = make_plan(load_config(None, flags, stored))
     console = progress_console()
     warn(plan.bundle, console)
-    for note in judge_notes(plan):
+    for note in (*judge_notes(plan), f"Network: {network_line(plan)}."):
         console.print(note, highlight=False, markup=False, soft_wrap=True)
     outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
     _finish(outcome, judge=True, as_json=as_json)
@@ -248,6 +262,7 @@ def doctor(
     judge: Judge = None,
     judge_mode: JudgeMode = None,
     code: Code = None,
+    offline: Offline = False,
     as_json: Json = False,
 ) -> None:
     """Check this machine and try the models: engine, files, chat template, reasoning, answer constraint, context."""
@@ -256,7 +271,11 @@ def doctor(
         simulator=simulator or None, chatbot=chatbot, judge=judge or None, judge_mode=judge_mode,
     )  # fmt: skip
     config = load_config(None, flags)
-    healthy = run_until_interrupted(doctor_command.examine(config, progress_console(), as_json=as_json), "Stopped.")
+    if offline and flags.keys() - {"engine"}:
+        raise UserError("--offline: evaluates with the embedded model, so that only --engine goes with it")
+    console = progress_console()
+    check = offline_command.prove(config.engine, console, as_json=as_json) if offline else None
+    healthy = run_until_interrupted(check or doctor_command.examine(config, console, as_json=as_json), "Stopped.")
     raise typer.Exit(0 if healthy else 1)
 
 

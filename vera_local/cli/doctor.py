@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from vera_local.chatbot import RecordedSettings
+from vera_local.engine.attempts import Attempt
 from vera_local.engine.machine import fit, this_machine
 from vera_local.engine.probe import (
     probe_constraint,
@@ -26,7 +27,7 @@ from vera_local.engine.seam import Engine, EngineError
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
 from vera_local.judge import Judge, Mode
-from vera_local.run import EngineName, Opening, Plan, Player, RunConfig, key_of, make_plan, opener
+from vera_local.run import EngineName, Opening, Plan, Player, RunConfig, key_of, make_plan, network, opener
 from vera_local.run.chatbots import greet_chatbot
 from vera_local.run.checks import can_be_held, longest_planned
 from vera_local.run.judging import make_judge
@@ -58,18 +59,33 @@ async def examine(config: RunConfig, console: Console, *, as_json: bool) -> bool
     machine = this_machine()
     found("device", True, f"{machine.name}, {machine.memory_bytes / 1e9:.0f} GB ({machine.device})")
     plan = make_plan(config)
-    players = (*plan.speakers, *(seat.player for seat in plan.judges))
-    for key, player in {key_of(p): p for p in players}.items():
-        await _model(player, [seat for seat in plan.judges if key_of(seat.player) == key], plan, found)
-    # The reply of a recording depends on the persona, so that there is none to a greeting.
-    if not isinstance(plan.chatbot, Player | RecordedSettings):
-        await _probe(f"{plan.chatbot.title} chatbot", _greeted(plan), found)
+    network.allow(plan)
+    with tempfile.TemporaryDirectory() as folder, network.kept(Path(folder)) as tried:
+        await _parts(plan, found)
+        found("network", *_beyond(tried()))
     if as_json:
         print(json.dumps([asdict(f) for f in findings]))
     return all(f.ok for f in findings)
 
 
 Found = Callable[[str, bool, str], None]
+
+
+async def _parts(plan: Plan, found: Found) -> None:
+    """The models and the chatbot of the plan."""
+    players = (*plan.speakers, *(seat.player for seat in plan.judges))
+    for key, player in {key_of(p): p for p in players}.items():
+        await _model(player, [seat for seat in plan.judges if key_of(seat.player) == key], plan, found)
+    # The reply of a recording depends on the persona, so that there is none to a greeting.
+    if not isinstance(plan.chatbot, Player | RecordedSettings):
+        await _probe(f"{plan.chatbot.title} chatbot", _greeted(plan), found)
+
+
+def _beyond(tried: Sequence[Attempt]) -> tuple[bool, str]:
+    """Whether nothing beyond this machine was asked for that the command does not name."""
+    if tried:
+        return False, f"{len(tried)} attempts to reach something beyond this machine, such as {tried[0].told()}"
+    return True, "nothing beyond this machine was asked for that was not named; --offline proves more"
 
 
 def _packages(engine: EngineName) -> tuple[bool, str]:

@@ -23,6 +23,7 @@ from vera_local.report.usage_terminal import restart_lines
 from vera_local.run import Outcome, Plan, Player
 from vera_local.run.cards import facts as card_facts
 from vera_local.run.juries import facts
+from vera_local.run.network import network_line
 from vera_local.run.seats import Seat
 from vera_local.selftest import headline
 
@@ -43,6 +44,7 @@ def announce(plan: Plan, console: Console, *, judge: bool) -> None:
         **_simulators(plan),
         "chatbot": _chatbot(plan),
         **(_judges(plan) if judge else {}),
+        "network": network_line(plan),
         "seed": str(plan.config.seed),
         "folder": str(plan.out),
     }

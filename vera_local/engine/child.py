@@ -2,7 +2,7 @@
 
 vLLM loads entry points of the group `vllm.general_plugins` in the hosting process, in its engine core and in each
 worker. `register` makes the latter two die with their parent, so that even kill -9 of a run leaves no process that
-holds the GPU's memory.
+holds the GPU's memory, and sees that all are guarded as the run is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import os
 import signal
 import sys
 
+from vera_local.engine.guard import install_if_told
+
 HOST_VARIABLE = "VERA_LOCAL_HOST"
 """Holds the process id of the hosting run. Unset, the plugin does nothing: other users of vLLM are left alone."""
 
@@ -20,7 +22,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def register() -> None:
-    """Tie this process to its parent, if a run of ours is at the root of it."""
+    """Guard this process and tie it to its parent, if a run of ours is at the root of it."""
+    install_if_told()
     host = os.environ.get(HOST_VARIABLE)
     if host is None or host == str(os.getpid()) or not sys.platform.startswith("linux"):
         return

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple
 
+from vera_local.engine import guard
 from vera_local.engine.cache import cache_folder
 from vera_local.engine.offline import go_offline
 from vera_local.errors import UserError
@@ -191,3 +192,5 @@ def _drop_quantization(path: Path) -> None:
 if __name__ == "__main__":
     go_offline()
     _write(Path(sys.argv[1]), Path(sys.argv[2]))
+    if refused := [attempt for attempt in guard.left() if attempt.verdict == "refused"]:
+        sys.exit(refused[0].told())

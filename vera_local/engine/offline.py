@@ -5,13 +5,27 @@ from __future__ import annotations
 import os
 
 SWITCHES = {
-    "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
+    "VLLM_DO_NOT_TRACK": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "OTEL_SDK_DISABLED": "true",
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_UPDATE_CHECK": "1",
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+    # transformers would ask the hub in the background for a model's weights in another format.
+    "DISABLE_SAFETENSORS_CONVERSION": "1",
+    # Another hub than Hugging Face's.
+    "VLLM_USE_MODELSCOPE": "0",
     # vLLM otherwise learns its own address by connecting a UDP socket to a public one.
     "VLLM_HOST_IP": "127.0.0.1",
+    # The processes of one model talk over loopback, not over an interface that others can reach.
+    "GLOO_SOCKET_IFNAME": "lo",
+    "NCCL_SOCKET_IFNAME": "lo",
 }
 
 

@@ -68,7 +68,7 @@ def chatbot_identity(plan: Plan) -> dict[str, Any]:
     """All that decides what a chatbot that is none of our models is asked; how it is treated does not."""
     settings = plan.chatbot
     assert not isinstance(settings, Player)
-    told = settings.model_dump(mode="json", exclude={*Manners.model_fields, "system_prompt"})
+    told = settings.model_dump(mode="json", exclude={*Manners.model_fields, "system_prompt", "hosts"})
     files = {"files": find(settings.path).files} if isinstance(settings, RecordedSettings) else {}
     prompt = {"system_prompt": plan.system_prompt}
     return {"model": settings.title, "embedded": False, "settings": told, **prompt, **files}

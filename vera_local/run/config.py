@@ -16,6 +16,9 @@ EMBEDDED = "smollm2-135m-instruct"
 EngineName = Literal["vllm", "transformers"]
 """What hosts models in-process."""
 
+GuardName = Literal["refuse", "log"]
+"""What is done about connections and name look-ups beyond this machine and the hosts that a config names."""
+
 
 def _persona_choice(value: Any) -> Any:
     """A number, or names separated by commas."""
@@ -50,7 +53,8 @@ class RunConfig(BaseModel):
     may leave; None: as far into a conversation as the bundle publishes it. `max_total_words`: a conversation ends when
     both sides together have written so many. `check_personas`: the first judge rates how real the personas are.
     `replicas`: how many engines host each in-process model. `lookahead`: at most so many questions of a dimension are
-    asked before it is known that they will be needed; None: as many as pay. Neither changes what a run finds.
+    asked before it is known that they will be needed; None: as many as pay. `guard`: whether what would leave this
+    machine, and the hosts that the config names, is refused or only noted. None of the three changes what a run finds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -71,6 +75,7 @@ class RunConfig(BaseModel):
     check_personas: bool = False
     replicas: Annotated[int, BeforeValidator(whole)] = Field(default=1, ge=1)
     lookahead: Annotated[int | None, BeforeValidator(whole)] = Field(default=None, ge=0)
+    guard: GuardName = "refuse"
     simulator: Simulators = (SimulatorConfig(model=EMBEDDED),)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
     judge: Judges = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from vera_local.bundle import Bundle, load_bundle
 from vera_local.errors import UserError
-from vera_local.run import manifest
+from vera_local.run import manifest, network
 from vera_local.run.chatbots import check_chatbot
 from vera_local.run.config_file import load_config
 from vera_local.run.folder import locked, prepare_folder
@@ -27,9 +27,10 @@ from vera_local.score import Grouping
 async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = True) -> Outcome:
     """Begin the plan's run in its folder, or go on with it, until all is simulated and (with `judge`) judged.
 
-    Raises UserError where the folder holds another run, EngineDied where an engine is lost; both leave all that was
-    finished in the folder.
+    Raises UserError where the folder holds another run, EngineDied where an engine is lost, WentBeyond where something
+    beyond this machine was asked for that the config does not name; all leave what was finished in the folder.
     """
+    network.allow(plan)
     await _preflight(plan, opener, judge=judge)
     prepare_folder(plan.out)
     with locked(plan.out):
@@ -38,7 +39,8 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
             manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
             store.begin(plan.conversations())
-            await stages(plan, store, opener, watcher, simulate=True, judge=judge)
+            with network.logged(plan, watcher.say):
+                await stages(plan, store, opener, watcher, simulate=True, judge=judge)
             return publish(plan.out, plan.bundle, store)
 
 
@@ -46,10 +48,12 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
     """Judge the conversations that the plan's folder holds, simulating none; raises as `run`."""
     must_hold_run(plan.out)
     manifest.must_hold_texts(plan.out)
+    network.allow(plan)
     with locked(plan.out):
         manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
-            await stages(plan, store, opener, watcher, simulate=False, judge=True)
+            with network.logged(plan, watcher.say):
+                await stages(plan, store, opener, watcher, simulate=False, judge=True)
             return publish(plan.out, plan.bundle, store)
 
 

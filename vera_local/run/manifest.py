@@ -136,6 +136,17 @@ def enter_residency(folder: Path, arrangement: Arrangement) -> None:
         save(folder, noted)
 
 
+def enter_network(folder: Path, guard: str, hosts: Sequence[str], attempts: int) -> None:
+    """Note how the run was guarded last, which hosts it could reach, and how often it tried to reach others."""
+    manifest = read(folder)
+    assert manifest is not None
+    before = manifest.get("network", {"hosts": [], "attempts": 0})
+    reachable, tried = dict.fromkeys([*before["hosts"], *hosts]), before["attempts"] + attempts
+    noted = manifest | {"network": {"guard": guard, "hosts": list(reachable), "attempts": tried}}
+    if noted != manifest:
+        save(folder, noted)
+
+
 def check_bundle(folder: Path, manifest: Mapping[str, Any], bundle: Bundle) -> None:
     """UserError where the bundle is not the one the run was made with."""
     must_agree(folder, {"bundle": manifest["identity"]["bundle"]}, {"bundle": bundle_identity(bundle)}, "")

@@ -170,6 +170,6 @@ def _system_prompt(config: RunConfig, bundle: Bundle) -> str:
 
 def _default_folder(config: RunConfig, bundle: Bundle, *, small: bool) -> Path:
     """The same for the same conversations, so that the same command, or one with a further judge, finds its run."""
-    parts = config.model_dump(mode="json", exclude={"judge", "check_personas"}) | {"small": small}
+    parts = config.model_dump(mode="json", exclude={"judge", "check_personas", "guard"}) | {"small": small}
     text = json.dumps(parts, sort_keys=True)
     return Path("runs") / f"{bundle.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -17,6 +17,7 @@ from vera_local.report.simulation import NAME as SIMULATION
 from vera_local.run import manifest
 from vera_local.run.evaluate import must_hold_run
 from vera_local.run.folder import LOCK, MANIFEST, locked
+from vera_local.run.network import LOG as NETWORK
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store, unusable
 
@@ -38,7 +39,7 @@ EXPORTED = frozenset({"conversations", "evaluations"})
 """Folders of an export."""
 
 KEPT = frozenset(
-    {MANIFEST, LOCK, STORE, f"{STORE}-wal", f"{STORE}-shm"}
+    {MANIFEST, LOCK, NETWORK, STORE, f"{STORE}-wal", f"{STORE}-shm"}
     | {f"{name}.{kind}" for name in ("results", "questions", "scores") for kind in ("csv", "parquet")}
     | {"scores.json"}
 )

@@ -15,6 +15,7 @@ from vera_local.engine.admission import Admission, Room
 from vera_local.engine.seam import Engine
 from vera_local.errors import UserError
 from vera_local.judge import Mode, Verdict
+from vera_local.run import network
 from vera_local.run.cards import card_key
 from vera_local.run.checks import check_judges
 from vera_local.run.failure import cause
@@ -53,7 +54,11 @@ async def selftest(
     identity = judge_identity(seat)
     repeats = default_repeats(seat) if repeats is None else repeats
     _prepare(folder)
-    answers = await _answers(plan, seat, sittings(plan.bundle.rubric, suite, repeats), opener(folder / LOG), watcher)
+    network.allow(plan)
+    with network.kept(folder) as tried:
+        asked = sittings(plan.bundle.rubric, suite, repeats)
+        answers = await _answers(plan, seat, asked, opener(folder / LOG), watcher)
+    network.judge(tried(), folder / network.LOG, watcher.say)
     card = _card(plan, seat, suite, repeats, fingerprint(identity), answers)
     write(card, folder)
     keep(card, card_key(identity, plan.bundle, suite.digest))

@@ -1,0 +1,59 @@
+"""Shows that an evaluation leaves this machine alone: holds a small one and tells all that it connected to. Knows no
+other check."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from vera_local.cli.sockets import Seen, watched
+from vera_local.engine import attempts, guard
+from vera_local.engine.attempts import Attempt
+from vera_local.run import EngineName, RunConfig, Watcher, make_plan, network, opener
+from vera_local.run import run as run_plan
+
+
+async def prove(engine: EngineName, console: Console, *, as_json: bool) -> bool:
+    """Evaluate one conversation of two messages with the embedded model, and print every connection that was tried.
+
+    Whether none went beyond this machine, as the guard of each process and the kernel saw it.
+    """
+    assert guard.installed(), "what is not guarded proves nothing"
+    guard.configure(every=True)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        plan = make_plan(RunConfig(personas=1, turns=2, out=out, engine=engine))
+        with watched() as sockets:
+            try:
+                await run_plan(plan, opener(out / "engine.log"), Watcher(console))
+            except network.WentBeyond as error:
+                console.print(str(error), highlight=False, markup=False, soft_wrap=True)
+        tried = attempts.read(out / network.LOG)
+    beyond = [attempt for attempt in tried if attempt.verdict != "allowed"]
+    _show_json(tried, sockets, len(beyond)) if as_json else _show(tried, sockets, len(beyond))
+    return not beyond and not sockets
+
+
+def _show(tried: Iterable[Attempt], sockets: Iterable[Seen], beyond: int) -> None:
+    for line, times in _lines(tried):
+        print(f"{line}{f'  ({times} times)' if times > 1 else ''}")
+    for seen in sorted(sockets):
+        print(f"{seen.pid:>8}  {seen.process:<16} the kernel has a socket {seen.told}")
+    print(f"{beyond} attempts beyond this machine, {len(set(sockets))} sockets of the kernel that lead beyond it.")
+
+
+def _lines(tried: Iterable[Attempt]) -> list[tuple[str, int]]:
+    """One line for equal attempts of a process, in the order of the first, and how many there were."""
+    told = Counter(f"{a.pid:>8}  {a.process:<16} {a.verdict:<11} {a.call:<12} {a.destination}" for a in tried)
+    return list(told.items())
+
+
+def _show_json(tried: Iterable[Attempt], sockets: Iterable[Seen], beyond: int) -> None:
+    seen = [socket._asdict() for socket in sorted(sockets)]
+    print(json.dumps({"attempts": [asdict(a) for a in tried], "sockets": seen, "beyond": beyond}))

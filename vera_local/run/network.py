@@ -1,0 +1,108 @@
+"""What a run may reach beyond this machine, and what becomes of it when more was tried. Knows no socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from vera_local.chatbot import HttpSettings, OpenAISettings, PythonSettings
+from vera_local.engine import attempts, guard
+from vera_local.engine.attempts import Attempt
+from vera_local.engine.seam import EngineError
+from vera_local.run import manifest
+from vera_local.run.plan import Plan
+
+LOG = "network.log"
+
+Say = Callable[[str], None]
+
+
+class WentBeyond(EngineError):
+    """Something in the run asked for a place beyond this machine that its config does not name."""
+
+
+def hosts_of(plan: Plan) -> tuple[str, ...]:
+    """The hosts that a plan's config names, for its models and its chatbot, each once; this machine may be among
+    them."""
+    players = (*plan.speakers, *(seat.player for seat in plan.judges))
+    urls = [*(player.url for player in players), *_chatbot_urls(plan)]
+    named = [urlsplit(url).hostname for url in urls if url is not None]
+    own = plan.chatbot.hosts if isinstance(plan.chatbot, PythonSettings) else ()
+    return tuple(dict.fromkeys(host for host in (*named, *own) if host))
+
+
+def _chatbot_urls(plan: Plan) -> list[str]:
+    match plan.chatbot:
+        case OpenAISettings(url=url):
+            return [url]
+        case HttpSettings(url=url, start=start, end=end):
+            return [url, *(call.url for call in (start, end) if call is not None)]
+    return []
+
+
+def allow(plan: Plan) -> None:
+    """From now on this process, and what it starts, may reach the hosts that the plan's config names."""
+    guard.configure(mode=plan.config.guard, hosts=hosts_of(plan))
+
+
+@contextmanager
+def logged(plan: Plan, say: Say) -> Iterator[None]:
+    """Keep in the run's folder what is attempted meanwhile beyond this machine and the hosts of the config.
+
+    Raises WentBeyond at the end where something was refused, and says so where it was let through; the manifest
+    counts both.
+    """
+    with kept(plan.out) as tried:
+        try:
+            yield
+        finally:
+            manifest.enter_network(plan.out, _mode(plan), hosts_of(plan), len(tried()))
+    judge(tried(), plan.out / LOG, say)
+
+
+@contextmanager
+def kept(folder: Path) -> Iterator[Callable[[], tuple[Attempt, ...]]]:
+    """Keep attempts in the log of `folder`; gives what tells those of this process and all that it started."""
+    file = folder / LOG
+    start = file.stat().st_size if file.exists() else 0
+    guard.configure(log=str(file.absolute()))
+
+    def tried() -> tuple[Attempt, ...]:
+        # Its own are known even where the log cannot be written.
+        mine = guard.left()
+        others = {(a.time, a.pid, a.destination): a for a in attempts.read(file, start) if a not in mine}
+        return (*mine, *(a for a in others.values() if a.verdict != "allowed"))
+
+    yield tried
+
+
+def judge(tried: tuple[Attempt, ...], log: Path, say: Say) -> None:
+    """Raises WentBeyond where one of these attempts was refused; says how many there were where none was."""
+    refused = [attempt for attempt in tried if attempt.verdict == "refused"]
+    if refused:
+        raise WentBeyond(
+            f"{_times(len(refused), 'attempt')} to reach something beyond this machine, such as {refused[0].told()}; "
+            f"{log} has each with its stack; name the host in the config where the run needs it, or use --guard log"
+        )
+    if tried:
+        say(f"Network: {_times(len(tried), 'attempt')} beyond this machine, let through as asked; see {log}.")
+
+
+def _times(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _mode(plan: Plan) -> str:
+    """How the run is guarded; code that runs without the command line may not be."""
+    return plan.config.guard if guard.installed() else "off"
+
+
+def network_line(plan: Plan) -> str:
+    """What the run may reach, for its user."""
+    hosts = hosts_of(plan)
+    here = "this machine" if not hosts else f"this machine and {', '.join(hosts)}"
+    if plan.config.guard == "log":
+        return f"{here}; anything beyond is let through and noted in {LOG}"
+    return f"{here}; anything beyond is refused"
