@@ -46,6 +46,9 @@ async def told(tmp_path: Path, make: MakePlan, answering: Answering, watcher: Wa
     (folder / "report.html").write_bytes(report_html(page(record_of(folder, plan.bundle), Choice())).encode())
     export_run(folder, plan.bundle, Layout.VERA_MH, folder / "sent")
     (folder / "engine.log").write_text(SECRET)
+    for name in (f"{NAME}.broken-1", f".{NAME}.abc"):
+        (folder / name).mkdir()
+        (folder / name / NAME).write_text(SECRET)
     (folder / ".conversations.jsonl.abc").write_text(SECRET)
     with Store.open(folder) as store:
         store.begin(tuple(store.conversations()))

@@ -15,6 +15,7 @@ from vera_local.cli import offline as offline_command
 from vera_local.cli import plan as plan_command
 from vera_local.cli import purge as purge_command
 from vera_local.cli import reading as reading_command
+from vera_local.cli import recover as recover_command
 from vera_local.cli import report as report_command
 from vera_local.cli import score as score_command
 from vera_local.cli import selftest as selftest_command
@@ -66,6 +67,7 @@ app.add_typer(report_command.app)
 app.add_typer(view_command.app)
 app.add_typer(stats_command.app)
 app.add_typer(purge_command.app)
+app.add_typer(recover_command.app)
 app.add_typer(models_command.app, name="models")
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as the flags; flags win.")]

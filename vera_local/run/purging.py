@@ -18,6 +18,7 @@ from vera_local.run import manifest
 from vera_local.run.evaluate import must_hold_run
 from vera_local.run.folder import LOCK, MANIFEST, locked
 from vera_local.run.network import LOG as NETWORK
+from vera_local.run.recovering import BROKEN, READY
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store, unusable
 
@@ -131,7 +132,8 @@ def _others(folder: Path) -> Iterator[tuple[Path, bool]]:
     for place, folders, names in os.walk(folder):
         folders.sort()
         here = Path(place)
-        exported = not EXPORTED.isdisjoint(here.relative_to(folder).parts)
+        parts = here.relative_to(folder).parts
+        exported = not EXPORTED.isdisjoint(parts) or any(part.startswith((BROKEN, f".{STORE}.")) for part in parts)
         for name in sorted(names):
             if here != folder or name not in KEPT:
                 yield here / name, exported or _quotes(name)
@@ -139,4 +141,4 @@ def _others(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 def _quotes(name: str) -> bool:
     """Whether a file of that name is one of ours that can quote, or what a kill left of one."""
-    return name in QUOTING or name.startswith(tuple(f".{of}." for of in QUOTING))
+    return name in {*QUOTING, READY} or name.startswith(tuple(f".{of}." for of in QUOTING))

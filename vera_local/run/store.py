@@ -308,4 +308,8 @@ def unusable(file: Path, error: Exception) -> UserError:
         return UserError(f"{file} is locked by another program; close it there and run the same command again.")
     if "full" in str(error):
         return UserError(f"No space is left to write {file}: free some and run the same command again.")
+    if any(word in str(error) for word in ("malformed", "not a database", "disk image")):
+        return UserError(
+            f"{file} is damaged ({error}); `vera-local recover {file.parent}` saves what can be read of it"
+        )
     return UserError(f"Cannot use {file} ({error}); see that it is whole and may be written to, or name another folder")

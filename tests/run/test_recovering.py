@@ -1,0 +1,126 @@
+"""Whatever breaks in a store, what can be read of it is saved, nothing is made up, and the run ends as undisturbed."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.run.conftest import MakePlan, Opened
+from tests.run.test_reviving import at_random, must_be_the_same
+from vera_local.errors import UserError
+from vera_local.run import Watcher, run, score_run
+from vera_local.run.recovering import recover_run
+from vera_local.run.store import NAME
+
+Answering = Callable[..., Opened]
+PAGE = 4096
+
+
+@pytest.fixture
+async def calm(tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher) -> Path:
+    plan = make(out=tmp_path / "calm", personas=6, turns=6, judge=["smollm2-135m-instruct"])
+    await run(plan, answering(at_random), watcher)
+    return plan.out
+
+
+@pytest.fixture
+def broken(tmp_path: Path, calm: Path) -> Path:
+    """A copy of it, to be broken."""
+    return Path(shutil.copytree(calm, tmp_path / "run"))
+
+
+def overwrite(folder: Path, page: int) -> None:
+    with (folder / NAME).open("r+b") as file:
+        file.seek((page - 1) * PAGE)
+        file.write(random.Random(page).randbytes(PAGE))
+
+
+def number_of_pages(folder: Path) -> int:
+    return (folder / NAME).stat().st_size // PAGE
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_a_run_with_broken_pages_is_saved_and_ends_the_same(
+    broken: Path, calm: Path, make: MakePlan, answering: Answering, watcher: Watcher, seed: int
+) -> None:
+    # The first page tells of all others; without it nothing can be read.
+    page = random.Random(seed).randrange(2, number_of_pages(broken) + 1)
+    overwrite(broken, page)
+    damaged = (broken / NAME).read_bytes()
+    recovered = recover_run(broken)
+    if recovered.kept_at is not None:
+        assert (recovered.kept_at / NAME).read_bytes() == damaged
+    assert recover_run(broken).kept_at is None, "it is whole now"
+    plan = make(out=broken, personas=6, turns=6, judge=["smollm2-135m-instruct"])
+    await run(plan, answering(at_random), watcher)
+    must_be_the_same(broken, calm)
+
+
+async def test_a_truncated_store_is_saved(
+    broken: Path, calm: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    with (broken / NAME).open("r+b") as file:
+        file.truncate((number_of_pages(broken) * 2 // 3) * PAGE)
+    plan = make(out=broken, personas=6, turns=6, judge=["smollm2-135m-instruct"])
+    with pytest.raises(UserError, match="vera-local recover"):
+        await run(plan, answering(at_random), watcher)
+    assert recover_run(broken).kept_at is not None
+    await run(plan, answering(at_random), watcher)
+    must_be_the_same(broken, calm)
+
+
+@pytest.mark.parametrize("stop", ["_keep", "os.replace", "Path.replace"])
+def test_stopped_in_between_it_begins_again(broken: Path, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
+    overwrite(broken, 3)
+    damaged = (broken / NAME).read_bytes()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"vera_local.run.recovering.{stop}", killed)
+        with pytest.raises(KeyboardInterrupt):
+            recover_run(broken)
+    assert (broken / NAME).read_bytes() == damaged
+    kept = recover_run(broken).kept_at
+    assert kept is not None and (kept / NAME).read_bytes() == damaged
+    assert recover_run(broken).kept_at is None
+    assert not [f.name for f in broken.iterdir() if f.name.startswith(f".{NAME}") or "recovered" in f.name]
+
+
+def test_a_whole_store_is_left_alone(broken: Path) -> None:
+    before = {f.name: f.read_bytes() for f in broken.iterdir()}
+    assert recover_run(broken).kept_at is None
+    assert {f.name: f.read_bytes() for f in broken.iterdir()} == before
+
+
+@pytest.mark.parametrize("content", [b"", b"no store at all", bytes(PAGE)])
+def test_where_nothing_can_be_read_that_is_told_and_nothing_changed(
+    broken: Path, make: MakePlan, content: bytes
+) -> None:
+    (broken / NAME).write_bytes(content)
+    before = {f.name: f.read_bytes() for f in broken.iterdir()}
+    with pytest.raises(UserError, match=r"Nothing can be read of .*import"):
+        recover_run(broken)
+    with pytest.raises(UserError, match=NAME):
+        score_run(broken, make().bundle)
+    assert {f.name: f.read_bytes() for f in broken.iterdir()} == before
+
+
+def test_without_a_manifest_it_says_what_is_needed(broken: Path) -> None:
+    (broken / "manifest.json").unlink()
+    with pytest.raises(UserError, match=r"manifest.json is missing: it says what made the run"):
+        recover_run(broken)
+
+
+def test_a_store_of_a_newer_program_is_left_to_it(broken: Path) -> None:
+    with closing(sqlite3.connect(broken / NAME)) as db:
+        db.execute("pragma user_version = 99")
+    with pytest.raises(UserError, match="newer version of this program"):
+        recover_run(broken)
