@@ -23,3 +23,11 @@ def data_root() -> Path:
     raise UserError(
         f"the folders {', '.join(FOLDERS)} are neither in {places[0]} nor in {places[1]}: install vera-local again"
     )
+
+
+def is_place(text: str | Path) -> bool:
+    """Whether a text is the path of a file or folder; one that no file system could hold is none."""
+    try:
+        return Path(text).exists()
+    except OSError:
+        return False

