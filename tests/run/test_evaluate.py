@@ -323,7 +323,7 @@ async def test_a_damaged_store_is_named(make: MakePlan, answering: Answering, wa
     await run(plan, answering(at_random), watcher)
     store = plan.out / NAME
     store.write_bytes(store.read_bytes()[:4096] + b"\x07" * (store.stat().st_size - 4096))
-    with pytest.raises(UserError, match=r"Cannot use .*run\.sqlite"):
+    with pytest.raises(UserError, match=r"run\.sqlite is damaged"):
         await run(plan, answering(at_random), watcher)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Hashable
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from vera_local.engine.admission import Admission, Room
 from vera_local.run.docket import Docket
 from vera_local.run.progress import Meter
 from vera_local.run.stage import Held, Job, Stage
-from vera_local.run.store import Store
 
 NEED: dict[Hashable, int] = {"engine": 40}
 
@@ -23,10 +21,9 @@ def room() -> tuple[Room, Admission[Hashable]]:
     return only, Admission({"engine": [only]})
 
 
-async def work_on(folder: Path, admission: Admission[Hashable], jobs: AsyncIterator[Job]) -> Meter:
+async def work_on(admission: Admission[Hashable], jobs: AsyncIterator[Job]) -> Meter:
     meter = Meter("Working", 9, 9)
-    with Store.open(folder) as store:
-        await Stage(store, admission, meter, lambda: None).all(jobs)
+    await Stage(admission, meter, lambda: None).all(jobs)
     return meter
 
 
@@ -43,7 +40,7 @@ async def fails(lease: Held) -> None:
     raise ValueError("a job")
 
 
-async def test_jobs_that_end_make_room_for_others(tmp_path: Path) -> None:
+async def test_jobs_that_end_make_room_for_others() -> None:
     only, admission = room()
 
     async def jobs() -> AsyncIterator[Job]:
@@ -51,12 +48,12 @@ async def test_jobs_that_end_make_room_for_others(tmp_path: Path) -> None:
             assert only.tokens <= 100
             yield Job(NEED, passes)
 
-    assert (await work_on(tmp_path, admission, jobs())).jobs_done == 9
+    assert (await work_on(admission, jobs())).jobs_done == 9
     assert (only.tokens, only.running) == (0, 0)
 
 
 @pytest.mark.parametrize("broken", ["a job", "the jobs"])
-async def test_a_failure_ends_all_at_once_and_nothing_is_held(tmp_path: Path, broken: str) -> None:
+async def test_a_failure_ends_all_at_once_and_nothing_is_held(broken: str) -> None:
     only, admission = room()
 
     async def jobs() -> AsyncIterator[Job]:
@@ -68,13 +65,13 @@ async def test_a_failure_ends_all_at_once_and_nothing_is_held(tmp_path: Path, br
         yield Job(NEED, passes)
 
     with pytest.raises(ExceptionGroup) as told:
-        await asyncio.wait_for(work_on(tmp_path, admission, jobs()), timeout=5)
+        await asyncio.wait_for(work_on(admission, jobs()), timeout=5)
     assert str(told.value.exceptions[0]) == broken
     assert (only.tokens, only.running) == (0, 0)
 
 
 @pytest.mark.parametrize("rounds", range(6))
-async def test_cancelled_at_any_moment_it_holds_nothing(tmp_path: Path, rounds: int) -> None:
+async def test_cancelled_at_any_moment_it_holds_nothing(rounds: int) -> None:
     """Also where a job was let in and has not begun."""
     only, admission = room()
 
@@ -82,7 +79,7 @@ async def test_cancelled_at_any_moment_it_holds_nothing(tmp_path: Path, rounds: 
         for _ in range(9):
             yield Job(NEED, waits)
 
-    task = asyncio.create_task(work_on(tmp_path, admission, jobs()))
+    task = asyncio.create_task(work_on(admission, jobs()))
     for _ in range(rounds):
         await asyncio.sleep(0)
     task.cancel()

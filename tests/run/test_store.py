@@ -200,7 +200,7 @@ def test_faulty_replies_and_reasons_are_counted(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("something else entirely, and long enough to be a page of text" * 20, encoding="utf-8")
-    with pytest.raises(UserError, match=r"Cannot use .*run\.sqlite \(file is not a database\)"):
+    with pytest.raises(UserError, match=r"run\.sqlite is damaged \(file is not a database\)"):
         Store.open(tmp_path)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from functools import partial
 
 from vera_local.bundle import Persona
@@ -12,9 +13,11 @@ from vera_local.engine.seam import Engine
 from vera_local.judge import check_persona
 from vera_local.judge.exhibit import Exhibit, exhibit
 from vera_local.run.heads import longest_first
+from vera_local.run.judging import Cases
 from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
+from vera_local.run.records import Records
 from vera_local.run.stage import Held, Job, Stage
 from vera_local.run.store import Store
 
@@ -28,14 +31,15 @@ REPLY = 200
 """Tokens allowed for the question, the answer and the instructions beside persona and transcript."""
 
 
-async def check_stage(plan: Plan, store: Store, engine: Engine, ledger: Ledger, watcher: Watcher) -> None:
-    """Rate the persona of every conversation in which one spoke; raises EngineDied (in an ExceptionGroup)."""
-    waiting = unchecked(plan, store)
-    meter = Meter("Checking personas", len(waiting), len(waiting))
+async def check_stage(
+    plan: Plan, store: Records, waiting: Cases, engine: Engine, ledger: Ledger, watcher: Watcher
+) -> None:
+    """Rate the persona of each conversation; raises EngineDied (in an ExceptionGroup)."""
+    meter = Meter("Checking personas", waiting.size, waiting.size)
     metered = ledger.metered(engine, STAGE, ROLE, plan.judges[0].judge)
     with watcher.stage(meter) as changed, ledger.stage(STAGE):
-        stage = Stage(store, Admission({ENGINE: [Room.of(engine.limits)]}), meter, changed)
-        await stage.all(_jobs(stage, plan, metered, ledger, waiting))
+        stage = Stage(Admission({ENGINE: [Room.of(engine.limits)]}), meter, changed)
+        await stage.all(_jobs(_Check(stage, plan, store, metered, ledger), waiting))
 
 
 def unchecked(plan: Plan, store: Store) -> tuple[Head, ...]:
@@ -50,24 +54,31 @@ def unchecked(plan: Plan, store: Store) -> tuple[Head, ...]:
     )
 
 
-async def _jobs(
-    stage: Stage, plan: Plan, engine: Engine, ledger: Ledger, waiting: Iterable[Head]
-) -> AsyncIterator[Job]:
-    personas = {p.name: p for p in plan.personas}
-    for head in waiting:
-        shown = exhibit(stage.store.conversation(head.id), plan.config.seed, engine.markers)
-        persona = personas[head.persona]
-        work = partial(_check, stage, plan, engine, ledger, persona, shown)
-        yield Job({ENGINE: await _tokens(engine, shown.text, persona)}, work)
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """All that personas are rated with."""
+
+    stage: Stage
+    plan: Plan
+    store: Records
+    engine: Engine
+    ledger: Ledger
+
+    async def rate(self, persona: Persona, shown: Exhibit, _: Held) -> None:
+        """One persona, as it is in one conversation."""
+        check = await check_persona(self.engine, persona, shown, self.plan.config.seed)
+        self.store.simulated.add_check(shown.conversation, self.plan.judges[0].name, check)
+        self.stage.step(check.usage)
+        self.ledger.kept(STAGE, ROLE, self.plan.judges[0].judge, check.usage)
 
 
-async def _check(
-    stage: Stage, plan: Plan, engine: Engine, ledger: Ledger, persona: Persona, shown: Exhibit, _: Held
-) -> None:
-    check = await check_persona(engine, persona, shown, plan.config.seed)
-    stage.store.simulated.add_check(shown.conversation, plan.judges[0].name, check)
-    stage.step(check.usage)
-    ledger.kept(STAGE, ROLE, plan.judges[0].judge, check.usage)
+async def _jobs(check: _Check, waiting: Cases) -> AsyncIterator[Job]:
+    personas = {p.name: p for p in check.plan.personas}
+    async for id in waiting:
+        conversation = check.store.conversation(id)
+        shown = exhibit(conversation, check.plan.config.seed, check.engine.markers)
+        persona = personas[conversation.persona]
+        yield Job({ENGINE: await _tokens(check.engine, shown.text, persona)}, partial(check.rate, persona, shown))
 
 
 async def _tokens(engine: Engine, transcript: str, persona: Persona) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from vera_local.bundle import Question, Rubric
 from vera_local.engine.admission import Admission, Room
@@ -13,17 +13,33 @@ from vera_local.engine.seam import Engine
 from vera_local.judge import Judge, Lookahead, Verdict, judge_conversation, own_part
 from vera_local.judge.exhibit import Exhibit
 from vera_local.run.checks import TooLong
-from vera_local.run.docket import Docket
 from vera_local.run.host import Key, key_of
 from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
+from vera_local.run.records import Records
 from vera_local.run.seats import Seat
 from vera_local.run.stage import Held, Job, Stage
-from vera_local.run.store import Store
 
 STAGE = ROLE = "judge"
 """What judging goes by in the account of what a run used."""
+
+
+class Cases(Protocol):
+    """The conversations that are to be judged, by id, as they come; all that came so far and may yet come, and how many
+    of these are to come still."""
+
+    @property
+    def size(self) -> int:
+        """All of them."""
+        ...
+
+    @property
+    def to_come(self) -> int:
+        """Those that may yet come."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[str]: ...
 
 
 class Chair(NamedTuple):
@@ -41,17 +57,17 @@ class Bench:
     """
 
     plan: Plan
+    store: Records
+    ledger: Ledger
     seats: Sequence[Seat]
     replicas: Sequence[Sequence[Chair]]
-    known: Mapping[str, frozenset[str]]
+    known: Mapping[str, Container[str]]
 
     @classmethod
     def of(
-        cls, plan: Plan, seats: Sequence[Seat], places: Iterable[tuple[Engine, Room]], store: Store, ledger: Ledger
+        cls, plan: Plan, seats: Sequence[Seat], places: Iterable[tuple[Engine, Room]], store: Records, ledger: Ledger
     ) -> Bench:
-        """The bench as the store has it, on these replicas; what an engine's failure left there is taken back first."""
-        for seat in seats:
-            store.forget_failed(seat.name)
+        """The bench as the store has it, on these replicas."""
 
         def chair(seat: Seat, engine: Engine, room: Room) -> Chair:
             judge = make_judge(plan, seat, ledger.metered(engine, STAGE, ROLE, seat.judge, room.requests))
@@ -59,7 +75,8 @@ class Bench:
             return Chair(judge, Lookahead(spare, plan.config.lookahead, lambda: room.running))
 
         replicas = [[chair(seat, engine, room) for seat in seats] for engine, room in places]
-        return cls(plan, seats, replicas, {seat.name: store.rated(seat.name) for seat in seats})
+        known = {seat.name: store.rated(seat.name) for seat in seats}
+        return cls(plan, store, ledger, seats, replicas, known)
 
     @property
     def rubric(self) -> Rubric:
@@ -85,61 +102,59 @@ class Bench:
         return [place for place, seat in enumerate(self.seats) if conversation not in self.known[seat.name]]
 
 
-async def judge_stage(
-    bench: Bench, docket: Docket, store: Store, admission: Admission[Hashable], ledger: Ledger, watcher: Watcher
-) -> None:
+async def judge_stage(bench: Bench, docket: Cases, admission: Admission[Hashable], watcher: Watcher) -> None:
     """Rate every conversation of the docket from all seats of the bench.
 
     Raises EngineDied (in an ExceptionGroup); the verdicts given until then are in the store.
     """
     meter = Meter(bench.title, docket.size, bench.steps(docket.size), settled=lambda: docket.to_come == 0)
     lengths = TooLong(watcher.say)
-    with watcher.stage(meter) as changed, ledger.stage(STAGE):
-        stage = Stage(store, admission, meter, changed)
-        await stage.all(_jobs(bench, docket, stage, ledger, lengths))
+    with watcher.stage(meter) as changed, bench.ledger.stage(STAGE):
+        stage = Stage(admission, meter, changed)
+        await stage.all(_jobs(bench, docket, stage, lengths))
         lengths.say_all(docket.size)
 
 
-async def _jobs(bench: Bench, docket: Docket, stage: Stage, ledger: Ledger, lengths: TooLong) -> AsyncIterator[Job]:
+async def _jobs(bench: Bench, docket: Cases, stage: Stage, lengths: TooLong) -> AsyncIterator[Job]:
     """The conversations as they come, each looked at by its judges before it asks to be let in."""
     async for id in docket:
         _recount(bench, docket, stage)
-        conversation, shown, kept = stage.store.conversation(id), dict[int, Exhibit](), 0
+        conversation, shown, kept = bench.store.conversation(id), dict[int, Exhibit](), 0
         for place in bench.unrated(id):
             judge = bench.replicas[0][place].judge
             shown[place] = await judge.look(conversation, bench.rubric.questions)
             kept = max(kept, judge.engine.limits.kept(await lengths.of(judge, shown[place], bench.rubric)))
-        yield Job({bench.key: kept}, partial(_rate, bench, shown, stage, ledger))
+        yield Job({bench.key: kept}, partial(_rate, bench, shown, stage))
     # The last to come may have been none to judge.
     _recount(bench, docket, stage)
 
 
-def _recount(bench: Bench, docket: Docket, stage: Stage) -> None:
+def _recount(bench: Bench, docket: Cases, stage: Stage) -> None:
     """More may have come, or fewer than was thought."""
     stage.meter.steps += bench.steps(docket.size - stage.meter.jobs)
     stage.meter.jobs = docket.size
 
 
-async def _rate(bench: Bench, shown: Mapping[int, Exhibit], stage: Stage, ledger: Ledger, lease: Held) -> None:
+async def _rate(bench: Bench, shown: Mapping[int, Exhibit], stage: Stage, lease: Held) -> None:
     """One conversation from all seats that have not rated it, on the replica that it was let in to."""
     chairs = bench.replicas[lease.replica(bench.key)]
     for place, exhibit in shown.items():
-        await _rate_from(bench, place, chairs[place], exhibit, stage, ledger)
+        await _rate_from(bench, place, chairs[place], exhibit, stage)
 
 
-async def _rate_from(bench: Bench, place: int, chair: Chair, shown: Exhibit, stage: Stage, ledger: Ledger) -> None:
+async def _rate_from(bench: Bench, place: int, chair: Chair, shown: Exhibit, stage: Stage) -> None:
     asked, judge = 0, chair.judge
 
     def record(place_in_path: int, verdict: Verdict) -> None:
         nonlocal asked
-        stage.store.add_verdict(shown.conversation, judge.name, place_in_path, verdict)
+        bench.store.add_verdict(shown.conversation, judge.name, place_in_path, verdict)
         asked += 1
         stage.step(verdict.usage)
-        ledger.kept(STAGE, ROLE, bench.seats[place].judge, verdict.usage)
+        bench.ledger.kept(STAGE, ROLE, bench.seats[place].judge, verdict.usage)
 
-    known = stage.store.verdicts(shown.conversation, judge.name)
+    known = bench.store.verdicts(shown.conversation, judge.name)
     ratings = await judge_conversation(judge, bench.rubric, shown, known, record, chair.ahead)
-    stage.store.set_ratings(shown.conversation, judge.name, ratings)
+    bench.store.set_ratings(shown.conversation, judge.name, ratings)
     stage.meter.steps -= longest_path(bench.rubric) - asked
 
 

@@ -15,6 +15,7 @@ from vera_local.engine.seam import NO_USAGE, Engine, Usage
 from vera_local.errors import UserError
 from vera_local.report.usage import SessionRow, StageRow, UsageRow
 from vera_local.run.memory import Peak
+from vera_local.run.records import Records
 from vera_local.run.store import Store
 
 SECONDS = 10.0
@@ -30,7 +31,7 @@ class Ledger:
     It raises the store's UserError where the disk is full; leaving it after a failure keeps that failure.
     """
 
-    def __init__(self, store: Store, clock: Clock = time.monotonic, peak: Peak | None = None) -> None:
+    def __init__(self, store: Records, clock: Clock = time.monotonic, peak: Peak | None = None) -> None:
         self._used = store.used
         self._clock = clock
         self._peak = Peak.here() if peak is None else peak

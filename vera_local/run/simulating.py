@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple, Protocol
 
 from vera_local.bundle import Persona, PersonaPrompts
 from vera_local.chatbot import Chatbot, LocalChatbot
@@ -20,6 +21,7 @@ from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
 from vera_local.run.players import Player
 from vera_local.run.progress import Meter, Watcher
+from vera_local.run.records import Records
 from vera_local.run.stage import CHATBOT, Held, Job, Stage
 from vera_local.run.store import Store
 from vera_local.simulate import MAX_WORDS, NotedSimulator, Rejected, Said, Setting, Simulator, converse
@@ -35,12 +37,21 @@ Arrived = Callable[[Head], None]
 """Called with each conversation that came to its end."""
 
 
+class Remembers(Protocol):
+    """Says whether a chatbot keeps what was said in sessions of its own."""
+
+    @property
+    def remembers(self) -> bool:
+        """As `Chatbot.remembers`."""
+        ...
+
+
 @dataclass(frozen=True)
 class Talk:
     """All that the conversations of a run are held with."""
 
     plan: Plan
-    store: Store
+    store: Records
     host: Host
     chatbot: Chatbot
     ledger: Ledger
@@ -66,65 +77,105 @@ class Talk:
         return {side: player.profile.context for side, player in players.items() if player is not None}
 
 
-async def simulate_stage(talk: Talk, admission: Admission[Hashable], watcher: Watcher) -> None:
+async def simulate_stage(talk: Talk, store: Store, admission: Admission[Hashable], watcher: Watcher) -> None:
     """Bring every conversation of the store to its end on the engines of the plan's speakers.
 
     Raises EngineDied (in an ExceptionGroup) and UserError; what was said until then is in the store.
     """
-    unfinished = _unfinished(talk, watcher)
+    store.reopen_failed()
+    unfinished = to_go_on(store, talk.chatbot, store.unfinished(), watcher.say)
     meter = Meter("Simulating", len(unfinished), sum(talk.plan.turns - head.turns for head in unfinished))
-    with watcher.stage(meter) as changed, talk.ledger.stage(STAGE):
-        stage = Stage(talk.store, admission, meter, changed)
-        await stage.all(_jobs(talk, stage, unfinished))
+    await _simulate(talk, admission, watcher, meter, _longest_first(_Footprints.of(talk), unfinished))
 
 
-def _unfinished(talk: Talk, watcher: Watcher) -> list[Head]:
-    """The conversations to go on with; those that the chatbot held in a session of its own begin anew."""
-    talk.store.reopen_failed()
-    unfinished = talk.store.unfinished()
-    lost = {head.id for head in unfinished if talk.chatbot.remembers and head.by_chatbot}
+async def simulate_arriving(
+    talk: Talk, heads: AsyncIterable[Head], admission: Admission[Hashable], watcher: Watcher
+) -> None:
+    """The same for conversations that are told one by one, each when there is room for another."""
+    await _simulate(talk, admission, watcher, Meter("Simulating", 0, 0), _as_they_come(_Footprints.of(talk), heads))
+
+
+def to_go_on(store: Store, chatbot: Remembers, unfinished: Sequence[Head], say: Callable[[str], None]) -> list[Head]:
+    """Conversations of the store as they go on; those that the chatbot held in a session of its own begin anew."""
+    lost = {head.id for head in unfinished if chatbot.remembers and head.by_chatbot}
     if lost:
-        watcher.say(f"{len(lost)} conversations begin anew: the chatbot kept their history in sessions that are over")
-        talk.store.begin_anew(lost)
+        say(f"{len(lost)} conversations begin anew: the chatbot kept their history in sessions that are over")
+        store.begin_anew(lost)
     return [head._replace(turns=0, by_chatbot=0, characters=0) if head.id in lost else head for head in unfinished]
 
 
-async def _jobs(talk: Talk, stage: Stage, unfinished: Sequence[Head]) -> AsyncIterator[Job]:
-    """The conversations, those that are expected to become the longest first."""
-    personas = {p.name: p for p in talk.plan.personas}
-    footprints = await _footprints(talk, personas, unfinished)
+async def _simulate(
+    talk: Talk, admission: Admission[Hashable], watcher: Watcher, meter: Meter, heads: AsyncIterator[_Measured]
+) -> None:
+    with watcher.stage(meter) as changed, talk.ledger.stage(STAGE):
+        stage = Stage(admission, meter, changed)
+        await stage.all(_jobs(talk, stage, heads))
+
+
+async def _jobs(talk: Talk, stage: Stage, heads: AsyncIterator[_Measured]) -> AsyncIterator[Job]:
     places = {} if talk.chatbot.places is None else {CHATBOT: 0}
-    for head in sorted(unfinished, key=lambda head: -sum(footprints[head.id].needs().values())):
-        footprint = footprints.pop(head.id)
-        holding = _Holding(talk, stage, _pool(talk, head), personas[head.persona], head.id, footprint)
+    async for head, persona, footprint in heads:
+        holding = _Holding(talk, stage, pool_of(talk.plan, head), persona, head.id, footprint)
         yield Job(footprint.needs() | places, holding.hold)
 
 
-async def _footprints(talk: Talk, personas: Mapping[str, Persona], unfinished: Sequence[Head]) -> dict[str, Footprint]:
-    pools = range(max(1, len(talk.plan.simulators)))
-    settings = [make_setting(talk.plan, pool, talk.host.engine, talk.chatbot) for pool in pools]
-    lengths = [MessageLengths.of(_limits(talk.plan, pool)) for pool in pools]
-    engines = [talk.engines(pool) for pool in pools]
-    prompts = _Prompts(settings)
-    footprints = {}
-    for head in unfinished:
-        pool = _pool(talk, head)
-        noted = isinstance(settings[pool].simulator, NotedSimulator)
-        footprints[head.id] = Footprint(
-            engines=engines[pool],
-            before=await prompts.tokens(pool, personas[head.persona]),
+async def _longest_first(footprints: _Footprints, unfinished: Sequence[Head]) -> AsyncIterator[_Measured]:
+    """The conversations, those that are expected to become the longest first."""
+    measured = {head.id: await footprints.measure(head) for head in unfinished}
+    for head in sorted(unfinished, key=lambda head: -sum(measured[head.id].footprint.needs().values())):
+        yield measured.pop(head.id)
+
+
+async def _as_they_come(footprints: _Footprints, heads: AsyncIterable[Head]) -> AsyncIterator[_Measured]:
+    async for head in heads:
+        yield await footprints.measure(head)
+
+
+class _Measured(NamedTuple):
+    """A conversation, its persona and what it is expected to keep."""
+
+    head: Head
+    persona: Persona
+    footprint: Footprint
+
+
+@dataclass(frozen=True, slots=True)
+class _Footprints:
+    """What is expected of the conversations with each simulator, by its pool."""
+
+    talk: Talk
+    personas: Mapping[str, Persona]
+    settings: Sequence[Setting]
+    lengths: Sequence[MessageLengths]
+    prompts: _Prompts
+
+    @classmethod
+    def of(cls, talk: Talk) -> _Footprints:
+        """Before anything was said."""
+        pools = range(max(1, len(talk.plan.simulators)))
+        settings = [make_setting(talk.plan, pool, talk.host.engine, talk.chatbot) for pool in pools]
+        lengths = [MessageLengths.of(_limits(talk.plan, pool)) for pool in pools]
+        return cls(talk, {p.name: p for p in talk.plan.personas}, settings, lengths, _Prompts(settings))
+
+    async def measure(self, head: Head) -> _Measured:
+        """One conversation, with what it is expected to keep."""
+        talk, pool, persona = self.talk, pool_of(self.talk.plan, head), self.personas[head.persona]
+        noted = isinstance(self.settings[pool].simulator, NotedSimulator)
+        footprint = Footprint(
+            engines=talk.engines(pool),
+            before=await self.prompts.tokens(pool, persona),
             said=head.characters // CHARACTERS,
             left=talk.plan.turns - head.turns,
-            lengths=lengths[pool],
+            lengths=self.lengths[pool],
             whole=frozenset({Speaker.CHATBOT} if noted else Speaker),
             contexts=talk.contexts(pool),
         )
-    return footprints
+        return _Measured(head, persona, footprint)
 
 
-def _pool(talk: Talk, head: Head) -> int:
+def pool_of(plan: Plan, head: Head) -> int:
     """Which simulator's conversation it is."""
-    return (head.repeat - 1) // talk.plan.config.repeats
+    return (head.repeat - 1) // plan.config.repeats
 
 
 def make_setting(plan: Plan, pool: int, engine_of: EngineOf, chatbot: Chatbot) -> Setting:
@@ -221,7 +272,7 @@ class _Holding:
     footprint: Footprint
 
     async def hold(self, lease: Held) -> None:
-        store, setting = self.stage.store, self._setting(lease)
+        store, setting = self.talk.store, self._setting(lease)
         record = partial(self._record, lease)
         ended = await converse(setting, self.persona, store.conversation(self.id), record, self._reject)
         held = ended.conversation
@@ -245,7 +296,7 @@ class _Holding:
 
     def _record(self, lease: Held, turn: int, said: Said) -> None:
         side = said.message.speaker
-        self.stage.store.add_message(self.id, turn, said)
+        self.talk.store.add_message(self.id, turn, said)
         self.footprint.grew(side, said.usage)
         for key, tokens in self.footprint.needs().items():
             lease.resize(key, tokens)
@@ -254,5 +305,5 @@ class _Holding:
             self.talk.ledger.kept(STAGE, ROLES[side], player.profile.name, said.usage)
 
     def _reject(self, turn: int, rejected: Rejected) -> None:
-        self.stage.store.simulated.add_rejected(self.id, turn, rejected)
+        self.talk.store.simulated.add_rejected(self.id, turn, rejected)
         self.stage.meter.usage += rejected.usage

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from vera_local.engine.admission import Admission, Lease, Room
 from vera_local.engine.seam import Engine, Usage
 from vera_local.run.progress import Meter
-from vera_local.run.store import Store
 
 Held = Lease[Hashable]
 
@@ -27,7 +26,6 @@ class Job(NamedTuple):
 class Stage:
     """One stage at work; `changed` tells whoever shows the meter."""
 
-    store: Store
     admission: Admission[Hashable]
     meter: Meter
     changed: Callable[[], None]

@@ -123,11 +123,12 @@ class _Work:
 
     async def check_personas(self) -> None:
         """Let the first judge rate the personas that it has not rated yet, where that is wanted."""
-        if not (self.plan.config.check_personas and unchecked(self.plan, self.store)):
-            return
-        player = self.plan.judges[0].player
-        await start(self.host, self.watcher, player)
-        await check_stage(self.plan, self.store, self.host.engine(player), self.ledger, self.watcher)
+        waiting = unchecked(self.plan, self.store) if self.plan.config.check_personas else ()
+        if waiting:
+            player = self.plan.judges[0].player
+            await start(self.host, self.watcher, player)
+            engine = self.host.engine(player)
+            await check_stage(self.plan, self.store, Docket(waiting), engine, self.ledger, self.watcher)
 
     def _chatbot(self, talks: bool) -> AbstractAsyncContextManager[Chatbot | None]:
         return opened_chatbot(self.plan, self.host.engine) if talks else nullcontext()
@@ -140,21 +141,23 @@ class _Work:
                 docket.enter(head)
 
         talk = Talk(self.plan, self.store, self.host, chatbot, self.ledger, arrived)
-        await simulate_stage(talk, admission, self.watcher)
+        await simulate_stage(talk, self.store, admission, self.watcher)
         for docket in dockets:
             docket.close()
 
     async def _bench(self, seats: Sequence[Seat], admission: Admission[Hashable]) -> Bench:
-        """The judges of an engine, tried before they are trusted."""
+        """The judges of an engine, tried before they are trusted; what a failure left of their work is taken back."""
         player = seats[0].player
         engines = self.host.engines(player)
         for engine in engines:
             await check_judges(engine, seats, self.watcher.say)
+        for seat in seats:
+            self.store.forget_failed(seat.name)
         places = zip(engines, admission.rooms[key_of(player)], strict=True)
         return Bench.of(self.plan, seats, places, self.store, self.ledger)
 
     async def _judge(self, bench: Bench, docket: Docket, admission: Admission[Hashable]) -> None:
-        await judge_stage(bench, docket, self.store, admission, self.ledger, self.watcher)
+        await judge_stage(bench, docket, admission, self.watcher)
 
     def _unrated(self, seats: Iterable[Seat]) -> tuple[Head, ...]:
         """What some of the seats have not rated."""
