@@ -21,6 +21,7 @@ from tests.chatbot.serving import Served, Sessions, completions, counts_history
 from tests.run.held import held
 from vera_local.chatbot import ChatbotDown
 from vera_local.conversation import Conversation, Ending, Speaker
+from vera_local.engine.probe import SEED as PROBE
 from vera_local.engine.seam import Request
 from vera_local.errors import UserError
 from vera_local.run import Outcome, Plan, Watcher, manifest, run
@@ -158,7 +159,7 @@ async def test_a_short_outage_is_bridged(make: MakePlan, answering: Answering, w
         await asyncio.to_thread(served.start)
 
     async def handler(request: Request) -> str:
-        if not back:
+        if not back and request.sampling.seed != PROBE:
             served.stop()
             back.append(asyncio.create_task(return_later()))
         return at_random(request)

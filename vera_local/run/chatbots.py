@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from vera_local.conversation import Conversation, Message, Speaker
 from vera_local.engine.profile import find_profile
 from vera_local.engine.seam import Engine
 from vera_local.errors import UserError
+from vera_local.run.host import key_of
 from vera_local.run.plan import Plan
 from vera_local.run.players import Player
 from vera_local.run.recordings import find
@@ -72,6 +73,11 @@ def chatbot_identity(plan: Plan) -> dict[str, Any]:
     files = {"files": find(settings.path).files} if isinstance(settings, RecordedSettings) else {}
     prompt = {"system_prompt": plan.system_prompt}
     return {"model": settings.title, "embedded": False, "settings": told, **prompt, **files}
+
+
+def place_of(plan: Plan) -> Hashable:
+    """What the plan's chatbot goes by: the same for runs that test the same one and share what it can hold at once."""
+    return key_of(plan.chatbot) if isinstance(plan.chatbot, Player) else plan.chatbot.model_dump_json()
 
 
 def _made(plan: Plan, engine_of: EngineOf) -> Chatbot:

@@ -13,12 +13,13 @@ from vera_local.conversation import Head
 class Docket:
     """Gives out what waits, the longest first, and ends when it was closed and nothing is left.
 
-    `to_come`: how many more may be entered before it is closed.
+    `to_come`: how many more may be entered before it is closed. `given_out` is set in the end.
     """
 
     def __init__(self, waiting: Iterable[Head] = (), to_come: int = 0) -> None:
         self._queue: asyncio.PriorityQueue[tuple[float, int, str | None]] = asyncio.PriorityQueue()
         self._order = count()
+        self.given_out = asyncio.Event()
         self.to_come = to_come
         for head in waiting:
             self._enter(head)
@@ -49,3 +50,4 @@ class Docket:
     async def __aiter__(self) -> AsyncIterator[str]:
         while (id := (await self._queue.get())[2]) is not None:
             yield id
+        self.given_out.set()

@@ -6,6 +6,16 @@ from vera_local.engine.seam import EngineDied, EngineLost
 from vera_local.errors import UserError
 
 
+def own_fault(failed: UserError | ExceptionGroup[Exception]) -> UserError:
+    """Why a run alone cannot go on; raises what failed where that concerns other runs, too."""
+    if isinstance(failed, UserError):
+        return failed
+    told = cause(failed)
+    if isinstance(told, UserError) and failed.subgroup(EngineDied) is None:
+        return told
+    raise failed
+
+
 def cause(group: ExceptionGroup[Exception]) -> Exception:
     """The user's part first, then that of an engine, which can best be opened anew; the group itself without either."""
     for kind in (UserError, EngineLost, EngineDied):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from vera_local.engine.machine import loaded_bytes, this_machine
 from vera_local.engine.placement import Need
@@ -21,24 +22,38 @@ PROMPT = 2000
 """Tokens taken for instructions and persona, or for a judge's question and answer; an estimate."""
 
 
+class Part(NamedTuple):
+    """What a player has to do in a plan. `stage`: engines of one stage work for each other; None: it judges, and its
+    engine's stage is its own."""
+
+    plan: Plan
+    stage: str | None
+    player: Player
+
+
 def needs_of(plan: Plan, *, simulate: bool, judge: bool) -> dict[Key, tuple[Need, ...]]:
     """The needs of every engine that the plan has on this machine, by what it is made of; one for each stage."""
-    found: dict[Key, tuple[Need, ...]] = {}
+    return needs_of_all(_parts(plan, simulate=simulate, judge=judge))
+
+
+def needs_of_all(parts: Iterable[Part]) -> dict[Key, tuple[Need, ...]]:
+    """The needs of every engine that has a part on this machine, by what it is made of; one for each stage."""
+    found: dict[Key, dict[str, Need]] = {}
     names: dict[str, Key] = {}
-    for stage, player in _parts(plan, simulate=simulate, judge=judge):
-        key = key_of(player)
-        name = _name(key, names)
-        need = _need(plan, player, name, stage or f"judge:{name}")
-        found[key] = (*found.get(key, ()), need)
-    return found
+    for plan, stage, player in parts:
+        if player.url is None:
+            key = key_of(player)
+            name = _name(key, names)
+            need, of_one = _need(plan, player, name, stage or f"judge:{name}"), found.setdefault(key, {})
+            most = max(need, of_one.get(need.stage, need), key=lambda n: n.kv_tokens_wanted)
+            of_one[need.stage] = most
+    return {key: tuple(of_one.values()) for key, of_one in found.items()}
 
 
-def _parts(plan: Plan, *, simulate: bool, judge: bool) -> Iterator[tuple[str, Player]]:
-    """Each engine that this machine hosts, with the stage that it works in; a judge's is its own ("")."""
-    talkers, judges = plan.speakers if simulate else (), [seat.player for seat in plan.judges] if judge else []
-    for stage, players in ((TALK, talkers), ("", judges)):
-        for player in {key_of(p): p for p in players if p.url is None}.values():
-            yield stage, player
+def _parts(plan: Plan, *, simulate: bool, judge: bool) -> Iterator[Part]:
+    """Each player with the stage that it works in."""
+    yield from (Part(plan, TALK, player) for player in (plan.speakers if simulate else ()))
+    yield from (Part(plan, None, seat.player) for seat in (plan.judges if judge else ()))
 
 
 def _name(key: Key, names: dict[str, Key]) -> str:

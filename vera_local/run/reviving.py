@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from vera_local.engine.seam import EngineLost
 from vera_local.run.failure import cause
-from vera_local.run.ledger import Ledger
 from vera_local.run.progress import Watcher
 
 RESTARTS = 2
@@ -22,7 +22,20 @@ LOOKS = 20
 """How often one looks in that time."""
 
 
-async def revived(work: Callable[[], Awaitable[None]], ledger: Ledger, watcher: Watcher) -> None:
+class Pulse(Protocol):
+    """Who knows what the work has asked."""
+
+    @property
+    def pulse(self) -> tuple[int, int]:
+        """Requests to engines in flight, and those that have ended."""
+        ...
+
+    def restarted(self) -> None:
+        """Note that all engines are opened anew."""
+        ...
+
+
+async def revived(work: Callable[[], Awaitable[None]], ledger: Pulse, watcher: Watcher) -> None:
     """Do the work, which is resumable, and do it again where it ends with EngineLost; raises what it raises at last."""
     for restart in range(1, RESTARTS + 1):
         try:
@@ -35,7 +48,7 @@ async def revived(work: Callable[[], Awaitable[None]], ledger: Ledger, watcher: 
     await _watched(work, ledger)
 
 
-async def _watched(work: Callable[[], Awaitable[None]], ledger: Ledger) -> None:
+async def _watched(work: Callable[[], Awaitable[None]], ledger: Pulse) -> None:
     """The work, ended with EngineLost where its engines hang."""
     try:
         async with asyncio.TaskGroup() as group:

@@ -13,7 +13,7 @@ from vera_local.conversation import Head, Message, Speaker
 from vera_local.engine.admission import Admission
 from vera_local.engine.seam import ChatMessage, Draw, Engine
 from vera_local.engine.window import Context
-from vera_local.run.chatbots import EngineOf
+from vera_local.run.chatbots import EngineOf, place_of
 from vera_local.run.expected import Footprint, MessageLengths
 from vera_local.run.habits import longest_reply
 from vera_local.run.host import Host, key_of
@@ -22,7 +22,7 @@ from vera_local.run.plan import Plan
 from vera_local.run.players import Player
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.records import Records
-from vera_local.run.stage import CHATBOT, Held, Job, Stage
+from vera_local.run.stage import Held, Job, Stage
 from vera_local.run.store import Store
 from vera_local.simulate import MAX_WORDS, NotedSimulator, Rejected, Said, Setting, Simulator, converse
 
@@ -48,7 +48,7 @@ class Remembers(Protocol):
 
 @dataclass(frozen=True)
 class Talk:
-    """All that the conversations of a run are held with."""
+    """All that the conversations of a run are held with. `all_in` is called when the last of them was let in."""
 
     plan: Plan
     store: Records
@@ -56,6 +56,7 @@ class Talk:
     chatbot: Chatbot
     ledger: Ledger
     arrived: Arrived
+    all_in: Callable[[], None] = lambda: None
 
     def player(self, pool: int, side: Speaker) -> Player | None:
         """The model of ours that plays a side of the conversations with a pool's simulator; None where none does."""
@@ -113,10 +114,11 @@ async def _simulate(
 
 
 async def _jobs(talk: Talk, stage: Stage, heads: AsyncIterator[_Measured]) -> AsyncIterator[Job]:
-    places = {} if talk.chatbot.places is None else {CHATBOT: 0}
+    places = {} if talk.chatbot.places is None else {place_of(talk.plan): 0}
     async for head, persona, footprint in heads:
         holding = _Holding(talk, stage, pool_of(talk.plan, head), persona, head.id, footprint)
         yield Job(footprint.needs() | places, holding.hold)
+    talk.all_in()
 
 
 async def _longest_first(footprints: _Footprints, unfinished: Sequence[Head]) -> AsyncIterator[_Measured]:

@@ -60,13 +60,6 @@ def _leave(lease: Held, task: asyncio.Task[None]) -> None:
     lease.leave()
 
 
-def rooms_of(engines: Mapping[Hashable, Iterable[Engine]], places: int | None = None) -> dict[Hashable, list[Room]]:
-    """The room of each engine's replicas, and the `places` of a chatbot that is none of ours (None: any number)."""
-    rooms: dict[Hashable, list[Room]] = {
-        key: [Room.of(engine.limits) for engine in replicas] for key, replicas in engines.items()
-    }
-    return rooms if places is None else {**rooms, CHATBOT: [Room(None, places)]}
-
-
-CHATBOT = "chatbot"
-"""What a chatbot that is no engine of ours goes by where jobs are admitted."""
+def rooms_of(engines: Mapping[Hashable, Iterable[Engine]]) -> dict[Hashable, list[Room]]:
+    """The room of each engine's replicas."""
+    return {key: [Room.of(engine.limits) for engine in replicas] for key, replicas in engines.items()}
