@@ -15,11 +15,12 @@ import random
 import resource
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,14 +36,17 @@ from vera_local.engine.seam import Engine, Request
 from vera_local.engine.verify import verify
 from vera_local.errors import UserError
 from vera_local.run import Opening, Watcher, load_config, make_plan
+from vera_local.run.agreeing import Asked, agree
+from vera_local.run.comparing import compare_judges, compare_runs
 from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.evaluate import run as evaluate
-from vera_local.run.publishing import publish
+from vera_local.run.labels_file import Cleaning, Layout
 from vera_local.run.reading import read_run
 from vera_local.run.recordings import find
+from vera_local.run.recovering import recover_run
 from vera_local.run.reported import record_of
-from vera_local.run.results import read_results
 from vera_local.run.store import Store
+from vera_local.run.viewed import Viewed, advance_of
 
 SECONDS = 20
 """A case that takes longer hangs."""
@@ -73,15 +77,39 @@ PIECES = (
     *("½\u2028".encode(), b"\\ud800", b"[" * 3000, b"../../etc/passwd", b"/dev/zero", b"=1+1", b"user: ", b"END"),
 )
 
+CELLS = (
+    None,
+    "",
+    "x",
+    "\0",
+    "[]",
+    "{}",
+    "[1]",
+    '{"Yes": null}',
+    "[[]]",
+    "1",
+    -1,
+    0,
+    1,
+    2**62,
+    1.5,
+    b"\xff",
+    b"",
+    "-1e999",
+)
+"""What a cell of a store takes."""
+
 
 class Kind(NamedTuple):
-    """Files to change, and what reads them: `files` are copied to a folder, one of them is changed, `read` reads it."""
+    """Files to change, and what reads them: `files` copies some, `change` changes one of those that `changed` names,
+    `read` reads them; `share`: how many of all cases these are, beside the other kinds."""
 
     name: str
     files: Callable[[Path], Path]
     changed: str
     read: Callable[[Path], object]
     share: int
+    change: Callable[[Path, random.Random], None] = lambda file, draw: _mutate(file, draw)
 
 
 def main() -> None:
@@ -122,7 +150,7 @@ def _case(kind: Kind, case: str, place: Path, wrong: list[str]) -> str:
     target = kind.files(place)
     files = sorted(file for file in place.glob(kind.changed) if file.is_file())
     file = draw.choice(files)
-    file.write_bytes(mutated(file.read_bytes(), draw))
+    kind.change(file, draw)
     try:
         with _limited(), contextlib.redirect_stdout(io.StringIO()):
             kind.read(target)
@@ -149,6 +177,26 @@ def _limited() -> Iterator[None]:
         yield
     finally:
         signal.alarm(0)
+
+
+def _mutate(file: Path, draw: random.Random) -> None:
+    file.write_bytes(mutated(file.read_bytes(), draw))
+
+
+def change_rows(file: Path, draw: random.Random) -> None:
+    """One to three cells of a store take another value, or lose their row; the file stays a sound one of SQLite."""
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        tables = [name for (name,) in db.execute("select name from sqlite_master where type = 'table'").fetchall()]
+        tables = [table for table in tables if db.execute(f"select count(*) from {table}").fetchone()[0]]
+        for _ in range(draw.randint(1, 3)):
+            table = draw.choice(tables)
+            column = draw.choice([name for _, name, *_ in db.execute(f"pragma table_info({table})")])
+            one = f"rowid = (select rowid from {table} order by rowid limit 1 offset {draw.randrange(3)})"
+            with contextlib.suppress(sqlite3.IntegrityError):
+                if draw.random() < 0.1:
+                    db.execute(f"delete from {table} where {one}")
+                else:
+                    db.execute(f"update {table} set {column} = ? where {one}", (draw.choice(CELLS),))
 
 
 def mutated(data: bytes, draw: random.Random) -> bytes:
@@ -238,11 +286,13 @@ def _kinds(run: Path) -> list[Kind]:
         Kind("text", transcript(".txt", TEXT), "*.txt", find, 2),
         Kind("jsonl", copied(run / "conversations.jsonl"), "*.jsonl", find, 3),
         Kind("csv", transcript(".csv", TABLE), "*.csv", find, 2),
+        Kind("labels", transcript(".csv", LABELS), "*.csv", _read_labels, 2),
         Kind("model", _model, "model/*", _read_model, 2),
         Kind("manifest", copied(run), "run/manifest.json", _read_run, 3),
-        Kind("results", copied(run), "run/*.json", _read_run, 1),
-        Kind("parquet", copied(run), "run/*.parquet", _read_run, 1),
-        Kind("store", copied(run), "run/run.sqlite", _read_run, 4),
+        Kind("results", copied(run), "run/scores.json", _read_run, 2),
+        Kind("parquet", copied(run), "run/*.parquet", _compared, 2),
+        Kind("store", copied(run), "run/run.sqlite", _read_store, 3),
+        Kind("rows", copied(run), "run/run.sqlite", _read_store, 3, change_rows),
     ]
 
 
@@ -268,6 +318,15 @@ temperature = 0.5
 TEXT = "user: I cannot sleep.\n\nchatbot: I am sorry.\nSince when?\n\nuser: For weeks.\n\nchatbot: That is long.\n"
 
 TABLE = 'conversation,turn,speaker,text,persona\na,1,user,hello,Ada\na,2,chatbot,"hi, you",Ada\nb,1,user,x,\n'
+
+LABELS = """\
+item,rater,safety,tone,bot,site
+a,Ann,Good,1,x,north
+a,Ben,"Bad",2,x,north
+b,Ann,Good,1,y,south
+b,Ben,Good,,y,south
+#c,Ann,Bad,2,x,north
+"""
 
 
 def _read_chatbots(first: Path) -> None:
@@ -307,15 +366,46 @@ def _read_model(folder: Path) -> None:
 
 
 def _read_run(folder: Path) -> None:
-    """As `show`, `score`, `report` and `compare` do, each by itself, so that one refusal does not hide another."""
-    refusals = []
-    for read in (_shown, _scored, _reported, read_results):
+    """As `compare`, `view`, `show` and `report` do, each by itself, so that one refusal does not hide another.
+
+    `report` comes last: it makes the results anew.
+    """
+    refusals = list(_refusals(folder, (_compared, _viewed, _shown, _reported)))
+    if refusals:
+        raise refusals[0]
+
+
+def _read_store(folder: Path) -> None:
+    """As `_read_run`, and once more after `recover`, which must leave nothing to say but that verdicts are missing."""
+    refusals = list(_refusals(folder, (_read_run,)))
+    recovered = list(_refusals(folder, (recover_run,)))
+    again = [] if recovered else list(_refusals(folder, (_read_run,)))
+    if left := [told for told in map(str, again) if "damaged" in told]:
+        raise AssertionError(f"{left[0]}, after recover")
+    if refusals:
+        raise refusals[0]
+
+
+def _refusals(folder: Path, readers: Iterable[Callable[[Path], object]]) -> Iterator[UserError]:
+    for read in readers:
         try:
             read(folder)
         except UserError as error:
-            refusals.append(error)
-    if refusals:
-        raise refusals[0]
+            yield error
+
+
+def _compared(folder: Path) -> None:
+    compare_judges(folder)
+    shutil.copytree(folder, folder.parent / "other", dirs_exist_ok=True)
+    compare_runs([folder, folder.parent / "other"])
+
+
+def _viewed(folder: Path) -> None:
+    advance_of(folder)
+    run = Viewed.open(folder)
+    run.overview(None)
+    run.rows(None)
+    run.conversation(1)
 
 
 def _shown(folder: Path) -> None:
@@ -327,13 +417,12 @@ def _shown(folder: Path) -> None:
         read_run(folder, bundle, id, None)
 
 
-def _scored(folder: Path) -> None:
-    with Store.open(folder) as store:
-        publish(folder, bundle_of_run(folder), store)
-
-
 def _reported(folder: Path) -> None:
     record_of(folder, bundle_of_run(folder))
+
+
+def _read_labels(file: Path) -> None:
+    agree(Asked(file, (), Layout(("item",), ("safety", "tone"), "rater", None, "bot", ("site",)), Cleaning()))
 
 
 def _made_run(folder: Path) -> Path:
@@ -348,8 +437,8 @@ def _made_run(folder: Path) -> Path:
     async def opened(opening: Opening) -> Engine:
         return FakeEngine(answer)
 
-    served: dict[str, Any] = dict.fromkeys(("simulator", "chatbot", "judge"), "m@http://127.0.0.1:9/v1")
-    served["chatbot"] = "python:fuzz:make_chatbot"
+    served: dict[str, Any] = {"simulator": "m@http://127.0.0.1:9/v1", "chatbot": "python:fuzz:make_chatbot"}
+    served["judge"] = ["m@http://127.0.0.1:9/v1", "n@http://127.0.0.1:9/v1"]
     plan = make_plan(load_config(None, served | {"out": folder, "personas": 2, "repeats": 1, "turns": 4}))
     asyncio.run(evaluate(plan, opened, Watcher(Console(file=io.StringIO()))))
     return folder

@@ -28,6 +28,13 @@ def test_every_column_is_kept_as_text(tmp_path: Path) -> None:
     assert bob.fields["Age"] == '"a" said he'
 
 
+@pytest.mark.parametrize("key", ["opening", "language", "seed"])
+def test_a_column_that_is_counted_on_and_not_there_is_named(tmp_path: Path, key: str) -> None:
+    (tmp_path / "p.tsv").write_text(HEADER + "Ann\tNone\t30\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"line 1: there is no column 'Message'; add it to the header"):
+        load_personas(tmp_path / "p.tsv", SPEC.model_copy(update={key: "Message"}))
+
+
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("last", ["", "\n", "\n\n"])

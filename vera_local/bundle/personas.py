@@ -89,8 +89,15 @@ def _rows(source: Source) -> Iterator[_Row]:
 def _header_faults(columns: list[str], spec: PersonaSpec) -> Iterator[str]:
     if twice := repeated(columns):
         yield f"the column {_list(twice)} occurs twice; remove or rename one"
-    if missing := [column for column in spec.columns if column not in columns]:
+    if missing := [column for column in _named_columns(spec) if column not in columns]:
         yield f"there is no column {_list(missing)}; add it to the header, with tabs between columns"
+
+
+def _named_columns(spec: PersonaSpec) -> list[str]:
+    """Every column that the bundle counts on, once."""
+    meant = (spec.name, spec.group, spec.opening, spec.language, spec.seed)
+    control = None if spec.controls is None else spec.controls.column
+    return [column for column in dict.fromkeys((*spec.columns, *meant, control)) if column is not None]
 
 
 def _rows_faults(rows: list[_Row], spec: PersonaSpec) -> Iterator[str]:

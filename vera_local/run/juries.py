@@ -8,6 +8,7 @@ from typing import Any
 
 from vera_local.bundle import DimensionRating, Rubric
 from vera_local.judge.jury import JURY, RULE, join, joined_name
+from vera_local.run.soundness import must_be_rated
 
 Walk = tuple[DimensionRating, ...]
 """What a judge says of one conversation, dimension by dimension."""
@@ -44,9 +45,11 @@ class Bench:
 def bench(found: Iterable[tuple[str, str, DimensionRating]], judges: Mapping[str, Any], rubric: Rubric) -> Bench:
     """The bench of a run: (conversation, judge, rating) as the store gives them, and the manifest's `judges`.
 
-    A judge takes part once it has rated a conversation.
+    A judge takes part once it has rated a conversation. Foreign where a rating is not of this rubric.
     """
     ratings = _by_judge(found)
+    for walk in {id(walk): walk for walks in ratings.values() for walk in walks.values()}.values():
+        must_be_rated(((r.dimension, r.rating) for r in walk), rubric)
     repeats = {joined_name(judge, len(seats)): seats for judge, seats in _repeated(ratings, judges).items()}
     for name, seats in repeats.items():
         ratings[name] = _join([ratings[seat] for seat in seats], rubric)

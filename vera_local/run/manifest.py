@@ -167,7 +167,7 @@ def demonstrates(folder: Path) -> bool:
     assert manifest is not None
     chatbot = [manifest["identity"]["chatbot"]] if "chatbot" in manifest["identity"] else []
     speakers = [*simulator_facts(manifest["identity"]), *chatbot]
-    return any(player["embedded"] for player in (*speakers, *manifest["judges"].values()))
+    return any(player.get("embedded") for player in (*speakers, *manifest["judges"].values()))
 
 
 def _new(plan: Plan, wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from vera_local.run.folder import LOCK, MANIFEST, locked
 from vera_local.run.network import LOG as NETWORK
 from vera_local.run.recovering import BROKEN, READY
 from vera_local.run.store import NAME as STORE
-from vera_local.run.store import Store, unusable
+from vera_local.run.store import Store
+from vera_local.run.unusable import unusable
 
 TRANSCRIPTS = "conversations.jsonl"
 

@@ -37,7 +37,7 @@ def read_run(folder: Path, bundle: Bundle, conversation: str | None, judge: str 
             text = _listing(store, judges, names, bundle.rubric)
         else:
             _known(conversation, (head.id for head in store.heads()), folder, "conversation")
-            told = [_read(store, judges, conversation, name) for name in names]
+            told = [_read(store, judges, conversation, name, bundle.rubric) for name in names]
             text = reading(store.conversation(conversation), told, bundle.rubric)
     warned = warnings({judge: facts(card) for judge, card in cards_of(folder, bundle).items()})
     return "\n".join((text.rstrip("\n"), *(["", *warned] if warned else [])))
@@ -59,9 +59,9 @@ def _listing(store: Store, judges: Bench, names: Sequence[str], rubric: Rubric) 
     return listing(store.heads(), opinions, rubric)
 
 
-def _read(store: Store, judges: Bench, conversation: str, judge: str) -> Opinion:
+def _read(store: Store, judges: Bench, conversation: str, judge: str, rubric: Rubric) -> Opinion:
     """With its path."""
-    rows = tuple(map(row_of, store.path(conversation, judge)))
+    rows = tuple(row_of(given, rubric) for given in store.path(conversation, judge))
     return replace(_opinion(judges, conversation, judge), rows=rows, doubtful=sum(bool(row.doubt) for row in rows))
 
 

@@ -1,4 +1,4 @@
-"""Saves what can be read of a damaged store into a new one. Knows no rubric and guesses no text."""
+"""Saves what can be read of a damaged store into a new one. Guesses no text and no rating."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from vera_local.bundle import Rubric
 from vera_local.errors import UserError
 from vera_local.run import manifest
+from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.folder import locked
 from vera_local.run.schema import STEPS
-from vera_local.run.store import NAME, Store, unusable
+from vera_local.run.soundness import is_rated_by, unsound
+from vera_local.run.store import NAME, Store
+from vera_local.run.unusable import UNREADABLE, unusable
 
 FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm")
 """A store, and what SQLite keeps beside it while it is open; the first is named last where order counts."""
@@ -84,19 +88,27 @@ def recover_run(folder: Path) -> Recovered:
         if not (folder / NAME).exists():
             raise UserError(f"{folder / NAME} is missing, so there is nothing to recover; restore it from a backup")
         try:
-            return _recover(folder)
+            return _recover(folder, _rubric(folder))
         except OSError as error:
             raise UserError(
                 f"{folder}: the store cannot be copied ({error.strerror}); see to it and try again"
             ) from None
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise UserError(
                 f"Nothing can be read of {folder / NAME} ({error}); restore it from a backup, or judge the "
                 "conversations again in a run that `vera-local import` makes of conversations.jsonl"
             ) from error
 
 
-def _recover(folder: Path) -> Recovered:
+def _rubric(folder: Path) -> Rubric | None:
+    """By which the run is rated; None where its bundle is no longer there."""
+    try:
+        return bundle_of_run(folder).rubric
+    except UserError:
+        return None
+
+
+def _recover(folder: Path, rubric: Rubric | None) -> Recovered:
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{NAME}.") as scratch:
         old, new = Path(scratch) / "old", Path(scratch) / "new"
         old.mkdir()
@@ -104,12 +116,12 @@ def _recover(folder: Path) -> Recovered:
         # Stopped before its end, a recovery may have left only a part of the damaged store in its place.
         kept_at = _kept(folder)[-1] if (folder / READY).exists() else None
         _copy(kept_at or folder, old)
-        if _is_whole(old / NAME):
+        if _is_whole(old / NAME, rubric):
             return Recovered(None)
         _fill(old / NAME)
         with Store.open(new):
             pass
-        recovered = _save(old / NAME, new / NAME)
+        recovered = _save(old / NAME, new / NAME, rubric)
         kept_at = kept_at or _keep(folder)
         os.replace(new / NAME, folder / READY)  # noqa: PTH105
     # What belonged to the old store would be taken for a part of the new one.
@@ -148,20 +160,22 @@ def _kept(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"{BROKEN}*"), key=lambda kept: int(kept.name.removeprefix(BROKEN)))
 
 
-def _is_whole(file: Path) -> bool:
+def _is_whole(file: Path, rubric: Rubric | None) -> bool:
     try:
         with closing(sqlite3.connect(file)) as db:
             version = db.execute("pragma user_version").fetchone()[0]
             if version > len(STEPS):
                 raise UserError(f"{file.name} was written by a newer version of this program; use that version with it")
-            return bool(version > 0 and _is_sound(db))
-    except sqlite3.Error:
+            return bool(version > 0 and _is_sound(db, rubric))
+    except (sqlite3.Error, UnicodeDecodeError):
         return False
 
 
-def _is_sound(db: sqlite3.Connection) -> bool:
+def _is_sound(db: sqlite3.Connection, rubric: Rubric | None) -> bool:
     checked: bool = db.execute("pragma integrity_check").fetchall() == [("ok",)]
-    return checked and not db.execute("pragma foreign_key_check").fetchall() and not _gaps(db)
+    tied = not db.execute("pragma foreign_key_check").fetchall()
+    whole = checked and tied and not _gaps(db) and next(unsound(db, rubric), None) is None
+    return whole and (rubric is None or is_rated_by(db, rubric))
 
 
 def _gaps(db: sqlite3.Connection) -> set[str]:
@@ -170,23 +184,27 @@ def _gaps(db: sqlite3.Connection) -> set[str]:
     return {id for (id,) in rows}
 
 
-def _save(old: Path, new: Path) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...], tuple[str, ...], bool]:
+def _save(
+    old: Path, new: Path, rubric: Rubric | None
+) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...], tuple[str, ...], bool]:
     """Copy what can be read; sqlite3.Error where that is nothing."""
     with closing(sqlite3.connect(old)) as source, closing(sqlite3.connect(new, isolation_level=None)) as target:
         source.execute("select count(*) from sqlite_master").fetchone()
         target.execute("pragma journal_mode = delete")
         target.execute("begin")
-        damaged = tuple(table for table in TABLES if not _take(source, target, table))
+        unread = {table for table in TABLES if not _take(source, target, table)}
+        damaged = tuple(table for table in TABLES if table in unread | _weed(target, rubric))
         unsure = _unsure(source, target) if "messages" in damaged else set()
         anew = _drop(target, unsure | _gaps(target))
-        rerated = bool(anew) or not set(damaged).isdisjoint(JUDGED)
+        foreign = rubric is not None and not is_rated_by(target, rubric)
+        rerated = bool(anew) or foreign or not set(damaged).isdisjoint(JUDGED)
         if rerated:
             target.execute("delete from ratings")
         target.execute("commit")
         rows = tuple((table, target.execute(f"select count(*) from {table}").fetchone()[0]) for table in TABLES)
         if not any(count for _, count in rows):
             raise sqlite3.DatabaseError("no row of it is readable")
-        if not _is_sound(target):
+        if not _is_sound(target, rubric):
             raise unusable(new, sqlite3.DatabaseError("what was saved is not sound"))
     return damaged, rows, anew, rerated
 
@@ -195,7 +213,7 @@ def _take(source: sqlite3.Connection, target: sqlite3.Connection, table: str) ->
     """Copy the rows of a table as far as they can be read; whether all could."""
     try:
         there = {name for _, name, *_ in source.execute(f"pragma table_info({table})")}
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         return False
     ours = [name for _, name, *_ in target.execute(f"pragma table_info({table})") if name in there]
     if not ours:
@@ -205,6 +223,14 @@ def _take(source: sqlite3.Connection, target: sqlite3.Connection, table: str) ->
     places = ", ".join("?" * len(ours))
     target.executemany(f"insert or ignore into {table} ({', '.join(ours)}) values ({places})", reader.rows())
     return reader.whole
+
+
+def _weed(target: sqlite3.Connection, rubric: Rubric | None) -> set[str]:
+    """Remove the rows that can be read and mean nothing; the tables that they were in."""
+    rows = list(unsound(target, rubric))
+    for table, row in rows:
+        target.execute(f"delete from {table} where rowid = ?", (row,))
+    return {table for table, _ in rows}
 
 
 class _Reader:
@@ -223,12 +249,12 @@ class _Reader:
                 yield tuple(row)
                 last = number
             return
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             self.whole = False
         for number in range(last + 1, self._last(last) + 1):
             try:
                 found = self._db.execute(f"{self._select} where rowid = ?", (number,)).fetchone()
-            except sqlite3.DatabaseError:
+            except UNREADABLE:
                 continue
             if found is not None:
                 yield found[1:]
@@ -236,7 +262,7 @@ class _Reader:
     def _last(self, read: int) -> int:
         try:
             return int(self._db.execute(f"select max(rowid) from {self._table} not indexed").fetchone()[0])
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             return read + BEYOND
 
 
@@ -249,7 +275,7 @@ def _unsure(source: sqlite3.Connection, target: sqlite3.Connection) -> set[str]:
         for last, turn in source.execute(keys):
             wanted[last] = turn
         whole = True
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         # What it told of the last conversation may not be all.
         wanted.pop(last, None)
     turns = dict(target.execute("select conversation, count(*) from messages group by 1").fetchall())

@@ -117,7 +117,7 @@ def _read(folder: Path, bundle: Bundle) -> _Stored:
         judges, simulators = bench_of(folder, bundle, store), manifest.simulator_of_repeat(folder)
         return _Stored(
             conversations=tuple(store.conversations()),
-            rows=tuple(map(row_of, store.all_verdicts())),
+            rows=tuple(row_of(given, bundle.rubric) for given in store.all_verdicts()),
             bench=judges,
             simulators=by_simulator(played(store.simulated, store.heads(), simulators)),
             repeats=alike_in_repeats(judges, store),

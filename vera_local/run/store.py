@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -14,7 +14,6 @@ from typing import NamedTuple, Self
 from vera_local.bundle import DimensionRating
 from vera_local.conversation import RETRIED, Conversation, Ending, Head, Message, Speaker
 from vera_local.engine.seam import Usage
-from vera_local.errors import UserError
 from vera_local.judge import Mode, State, Verdict
 from vera_local.run.glances import Glances
 from vera_local.run.heads import HEADS, head_of, longest_first
@@ -22,10 +21,15 @@ from vera_local.run.looking import connect_to_look
 from vera_local.run.rows import VERDICT, columns_of, verdict_of
 from vera_local.run.schema import bring_up
 from vera_local.run.simulated import Simulated
+from vera_local.run.soundness import Foreign, unsound
+from vera_local.run.unusable import UNREADABLE, damaged, unusable
 from vera_local.run.used import Used
 from vera_local.simulate import Said
 
 NAME = "run.sqlite"
+
+TRIPPED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a reader of rows raises that are not as this program writes them."""
 
 
 class Given(NamedTuple):
@@ -72,7 +76,7 @@ class Store:
             # What is sorted is not to lie in a folder for all.
             connection.execute("pragma temp_store = memory")
             bring_up(connection, file)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise unusable(file, error) from error
         return cls(connection, file)
 
@@ -82,7 +86,7 @@ class Store:
         file = folder / NAME
         try:
             return cls(connect_to_look(file), file)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise unusable(file, error) from error
 
     def __enter__(self) -> Self:
@@ -91,9 +95,20 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._db.close()
-        if isinstance(value, sqlite3.DatabaseError):
-            raise unusable(self._file, value) from value
+        with closing(self._db):
+            if isinstance(value, UNREADABLE):
+                raise unusable(self._file, value) from value
+            if isinstance(value, TRIPPED) and (fault := self._fault(value)):
+                raise damaged(self._file, fault) from value
+
+    def _fault(self, tripped: Exception) -> str:
+        """What is wrong with the rows that somebody may have tripped over; empty where they are as they should be."""
+        if isinstance(tripped, Foreign):
+            return str(tripped)
+        try:
+            return next((f"table {table}, row {row}" for table, row in unsound(self._db)), "")
+        except UNREADABLE as error:
+            return str(error)
 
     @contextmanager
     def _commit(self) -> Iterator[sqlite3.Connection]:
@@ -300,16 +315,3 @@ class Store:
             " select state, min(detail) from verdicts where detail != '' group by 1"
         )
         return dict(rows.fetchall())
-
-
-def unusable(file: Path, error: Exception) -> UserError:
-    """What to tell of a store that cannot be read or written."""
-    if "locked" in str(error):
-        return UserError(f"{file} is locked by another program; close it there and run the same command again.")
-    if "full" in str(error):
-        return UserError(f"No space is left to write {file}: free some and run the same command again.")
-    if any(word in str(error) for word in ("malformed", "not a database", "disk image")):
-        return UserError(
-            f"{file} is damaged ({error}); `vera-local recover {file.parent}` saves what can be read of it"
-        )
-    return UserError(f"Cannot use {file} ({error}); see that it is whole and may be written to, or name another folder")

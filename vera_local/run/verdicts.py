@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import combinations
 
+from vera_local.bundle import Rubric
 from vera_local.judge import Verdict
 from vera_local.report.verdicts import VerdictRow
 from vera_local.run.juries import Bench, Walk
+from vera_local.run.soundness import must_be_asked
 from vera_local.run.store import Given, Store
 from vera_local.score.alike import Share
 
 
-def row_of(given: Given) -> VerdictRow:
-    """A verdict as a row of the files that a run leaves."""
+def row_of(given: Given, rubric: Rubric) -> VerdictRow:
+    """A verdict as a row of the files that a run leaves; Foreign where it is not of this rubric."""
     v = given.verdict
+    must_be_asked(v.question, v.answer, rubric)
     return VerdictRow(
         conversation=given.conversation,
         judge=given.judge,

@@ -218,7 +218,7 @@ class Viewed:
             Opinion(
                 name,
                 judges.ratings.get(name, {}).get(c.id, ()),
-                tuple(map(row_of, store.path(c.id, name))),
+                tuple(row_of(given, self.bundle.rubric) for given in store.path(c.id, name)),
                 judges.juries.get(name, ()),
             )
             for name in names
