@@ -19,7 +19,7 @@ from vera_local.run.seats import Seat
 @pytest.mark.parametrize("flags", [{}, {"repeats": 3}, {"simulator": ["qwen3-8b", "qwen3-14b"], "repeats": 2}])
 def test_conversations_are_counted_without_making_them(flags: dict[str, Any]) -> None:
     plan = make_plan(load_config(None, flags))
-    assert plan.count == len(plan.conversations())
+    assert plan.count == len([*plan.conversations()])
 
 
 def test_without_a_model_the_run_is_a_demonstration() -> None:

@@ -119,14 +119,14 @@ async def test_several_simulators_and_judges_and_repeats_are_all_counted(make: M
     plan, answers = make(turns=2, repeats=2, judge=judges, check_personas=True, **models), Answers()
     await run(plan, answers, watcher)
     rehearsal = await rehearse(plan, HABITS, words)
-    assert len(plan.conversations()) == 4 * 2 * 2
+    assert len([*plan.conversations()]) == 4 * 2 * 2
     for part in of(rehearsal, SIMULATOR):
         agrees(part.work, answers.tallies[part.name])
     agrees(total(rehearsal, CHATBOT), answers.tallies[CHATBOT_MODEL])
     names = [part.name for part in of(rehearsal, JUDGE)]
     assert names == [JUDGE_MODEL, f"{JUDGE_MODEL}#2", f"{JUDGE_MODEL}#3", "gemma-3-12b-it:reason", JUDGE_MODEL]
     checks = [part for part in rehearsal.parts if part.place.stage == CHECKING]
-    assert [part.work.requests for part in checks] == [2 * len(plan.conversations())]
+    assert [part.work.requests for part in checks] == [2 * len([*plan.conversations()])]
     for model in (JUDGE_MODEL, "gemma-3-12b-it"):
         parts = [part for part in of(rehearsal, JUDGE) if part.name.startswith(model)]
         assert sum(p.least for p in parts) <= answers.tallies[model].requests <= sum(p.most for p in parts)

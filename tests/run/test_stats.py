@@ -25,7 +25,8 @@ from vera_local.simulate import Said, Simulator, converse
 
 def make_run(folder: Path, sessions: int, **hardware: Any) -> Path:
     """A run of two conversations, one of which ended, in so many sessions."""
-    begun = {"schema": SCHEMA, "identity": {}, "judges": {}, "config": {}, "hardware": hardware}
+    identity = {"bundle": {"name": "b", "version": "1", "files": {}}}
+    begun = {"schema": SCHEMA, "identity": identity, "judges": {}, "config": {}, "hardware": hardware}
     (folder / MANIFEST).write_text(json.dumps(begun), encoding="utf-8")
     with Store.open(folder) as store:
         store.begin([Conversation("a-1", "a", 1), Conversation("b-1", "b", 1), Conversation("c-1", "c", 1)])
@@ -76,7 +77,8 @@ def test_a_store_tells_nothing_of_a_record_it_has_not(tmp_path: Path) -> None:
 async def test_tries_that_left_no_message_are_in_the_record(tmp_path: Path) -> None:
     """Of a persona that first speaks as a helper, then goes without a word: the store has no place for a goodbye."""
     stage = Stage(lines("How can I help you today?", "I feel low.", SIGNAL), lines("I hear you."))
-    begun = {"schema": SCHEMA, "identity": {}, "judges": {}, "config": {}}
+    identity = {"bundle": {"name": "b", "version": "1", "files": {}}}
+    begun = {"schema": SCHEMA, "identity": identity, "judges": {}, "config": {}}
     (tmp_path / MANIFEST).write_text(json.dumps(begun), encoding="utf-8")
     with Store.open(tmp_path) as store, Ledger(store) as ledger, ledger.stage("simulate"):
         store.begin([NEW])

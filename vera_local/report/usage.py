@@ -74,7 +74,8 @@ class SessionRow:
     """One process that worked on the run: when it began (UTC, ISO 8601), seconds until it ended or was last heard of,
     those of them with at least one request to any engine in flight, and the most memory that it and its children took,
     and that was in use on the GPUs, None where nobody knows. `restarts`: how often its engines were opened anew since
-    one was lost."""
+    one was lost. `part_of`: the session of the process that it worked for, at the same time as others; None: it worked
+    for itself."""
 
     session: int
     started: str
@@ -83,6 +84,12 @@ class SessionRow:
     peak_memory_bytes: int | None
     peak_gpu_bytes: int | None
     restarts: int = 0
+    part_of: int | None = None
+
+    @property
+    def whole(self) -> int:
+        """The session that it is, or is a part of."""
+        return self.session if self.part_of is None else self.part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +108,8 @@ class Work:
 
     @property
     def wall_s(self) -> float:
-        """Of all sessions."""
-        return sum(s.wall_s for s in self.sessions)
+        """Of all sessions; what parts of one took at the same time counts once."""
+        return _longest((s.whole, s.wall_s) for s in self.sessions)
 
     @property
     def restarts(self) -> int:
@@ -129,13 +136,21 @@ class Work:
     @property
     def total(self) -> UsageRow:
         """All that engines of ours were asked; seconds in which several were busy count once."""
-        return _sum((r for r in self.rows if r.requests), "", "", "", sum(s.busy_s for s in self.sessions))
+        return _sum(
+            (r for r in self.rows if r.requests), "", "", "", _longest((s.whole, s.busy_s) for s in self.sessions)
+        )
 
     @property
     def whole_stages(self) -> tuple[StageRow, ...]:
         """The stages in all sessions together."""
+        whole = {s.session: s.whole for s in self.sessions}
         return tuple(
-            StageRow(ALL, name, sum(s.wall_s for s in same), sum(s.busy_s for s in same))
+            StageRow(
+                ALL,
+                name,
+                _longest((whole[s.session], s.wall_s) for s in same),
+                _longest((whole[s.session], s.busy_s) for s in same),
+            )
             for name in sorted(dict.fromkeys(s.stage for s in self.stages), key=lambda name: _rank(name, STAGES))
             for same in [[s for s in self.stages if s.stage == name]]
         )
@@ -179,6 +194,14 @@ def _rank(name: str, order: Sequence[str]) -> int:
 
 def _worked(usage: Usage) -> int:
     return usage.computed + usage.output
+
+
+def _longest(seconds: Iterable[tuple[int, float]]) -> float:
+    """The longest of each session and its parts, which worked at the same time, added up."""
+    found: dict[int, float] = {}
+    for session, its in seconds:
+        found[session] = max(its, found.get(session, 0.0))
+    return sum(found.values())
 
 
 def _sum(rows: Iterable[UsageRow], stage: str, role: str, model: str, busy_s: float | None = None) -> UsageRow:

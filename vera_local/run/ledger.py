@@ -90,6 +90,11 @@ class Ledger:
         self.save()
 
     @property
+    def session(self) -> int:
+        """Its number in the store."""
+        return self._session
+
+    @property
     def pulse(self) -> tuple[int, int]:
         """Requests to engines in flight, and those that have ended."""
         tallies = self._tallies.values()

@@ -75,7 +75,7 @@ def _need(plan: Plan, player: Player, name: str, stage: str) -> Need:
         gpus_each=(profile.engine.tensor_parallel_size or 1) if vllm else 1,
         replicas=plan.config.replicas if vllm else 1,
         stage=stage,
-        kv_tokens_wanted=min(WIDTH, len(plan.conversations())) * min(profile.context, _conversation(plan)),
+        kv_tokens_wanted=min(WIDTH, plan.count) * min(profile.context, _conversation(plan)),
         can_sleep=vllm and this_machine().device == "cuda",
         kv_bytes=profile.engine.kv_cache_memory_bytes if vllm else None,
     )

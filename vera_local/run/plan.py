@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,11 +58,11 @@ class Plan:
         """How many conversations the run has."""
         return len(self.personas) * self.config.repeats * max(1, len(self.simulators))
 
-    def conversations(self) -> tuple[Conversation, ...]:
+    def conversations(self) -> Iterator[Conversation]:
         """All conversations of the run, not yet begun, in a fixed order; the repeats of the first simulator come first,
         those of the next are counted on from there."""
         repeats = range(1, self.config.repeats * max(1, len(self.simulators)) + 1)
-        return tuple(Conversation(f"{p.name}-{r}", p.name, r) for r in repeats for p in self.personas)
+        return (Conversation(f"{p.name}-{r}", p.name, r) for r in repeats for p in self.personas)
 
 
 def make_plan(config: RunConfig) -> Plan:

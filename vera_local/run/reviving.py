@@ -39,16 +39,16 @@ async def revived(work: Callable[[], Awaitable[None]], ledger: Pulse, watcher: W
     """Do the work, which is resumable, and do it again where it ends with EngineLost; raises what it raises at last."""
     for restart in range(1, RESTARTS + 1):
         try:
-            return await _watched(work, ledger)
+            return await watched(work, ledger)
         except EngineLost as lost:
             ledger.restarted()
             watcher.say(
                 f"{lost}; opening the engines anew and asking again what was under way ({restart} of {RESTARTS})"
             )
-    await _watched(work, ledger)
+    await watched(work, ledger)
 
 
-async def _watched(work: Callable[[], Awaitable[None]], ledger: Pulse) -> None:
+async def watched(work: Callable[[], Awaitable[None]], ledger: Pulse) -> None:
     """The work, ended with EngineLost where its engines hang."""
     try:
         async with asyncio.TaskGroup() as group:

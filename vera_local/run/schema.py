@@ -67,6 +67,10 @@ create table usage (
     """
 alter table sessions add column restarts integer not null default 0;
 """,
+    """
+create index conversations_in_order on conversations (place);
+alter table sessions add column part_of integer;
+""",
 )
 """What brings a store from one version (its `user_version`) to the next; a new file is of version 0."""
 

@@ -18,6 +18,7 @@ from vera_local.judge import Mode, State, Verdict
 from vera_local.run.glances import Glances
 from vera_local.run.heads import HEADS, head_of, longest_first
 from vera_local.run.looking import connect_to_look
+from vera_local.run.pages import Pages
 from vera_local.run.rows import VERDICT, columns_of, verdict_of
 from vera_local.run.schema import bring_up
 from vera_local.run.simulated import Simulated
@@ -62,6 +63,7 @@ class Store:
         self.simulated = Simulated(connection, self._commit)
         self.used = Used(connection, self._commit)
         self.glances = Glances(connection)
+        self.pages = Pages(connection)
 
     @classmethod
     def open(cls, folder: Path) -> Store:
@@ -111,19 +113,30 @@ class Store:
             return str(error)
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is written within is committed when the block ends, all or nothing."""
+        with self._commit():
+            yield
+
+    @contextmanager
     def _commit(self) -> Iterator[sqlite3.Connection]:
+        if self._db.in_transaction:
+            yield self._db
+            return
         try:
             self._db.execute("begin immediate")
             yield self._db
             self._db.execute("commit")
-        except sqlite3.DatabaseError as error:
+        except BaseException as error:
             if self._db.in_transaction:
                 self._db.execute("rollback")
-            raise unusable(self._file, error) from error
+            if isinstance(error, sqlite3.DatabaseError):
+                raise unusable(self._file, error) from error
+            raise
 
-    def begin(self, conversations: Sequence[Conversation]) -> None:
+    def begin(self, conversations: Iterable[Conversation]) -> None:
         """Enter the conversations that are not there yet; the others stay as they are."""
-        rows = [(c.id, place, c.persona, c.repeat) for place, c in enumerate(conversations)]
+        rows = ((c.id, place, c.persona, c.repeat) for place, c in enumerate(conversations))
         with self._commit() as db:
             db.executemany("insert or ignore into conversations (id, place, persona, repeat) values (?, ?, ?, ?)", rows)
 

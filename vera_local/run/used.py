@@ -37,10 +37,10 @@ class Used:
         with self._commit() as db:
             # No "replace": it would delete the session first, and what refers to it.
             db.execute(
-                "insert into sessions values (?, ?, ?, ?, ?, ?, ?) on conflict do update set wall_s = excluded.wall_s,"
-                " busy_s = excluded.busy_s, peak_memory_bytes = excluded.peak_memory_bytes,"
+                "insert into sessions values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do update set"
+                " wall_s = excluded.wall_s, busy_s = excluded.busy_s, peak_memory_bytes = excluded.peak_memory_bytes,"
                 " peak_gpu_bytes = excluded.peak_gpu_bytes,"
-                " restarts = excluded.restarts",
+                " restarts = excluded.restarts, part_of = excluded.part_of",
                 astuple(session),
             )
             db.executemany("insert or replace into stages values (?, ?, ?, ?)", map(astuple, stages))

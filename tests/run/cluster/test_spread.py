@@ -1,0 +1,106 @@
+"""A run over workers gives what a run of one process gives, whichever of them are lost on the way."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.run.cluster.local import Local, Lose, never
+from tests.run.test_side_by_side import OTHER, at_random, contents, late
+from vera_local.engine.seam import EngineDied, Limits
+from vera_local.errors import UserError
+from vera_local.run import Plan, Watcher, manifest, run
+from vera_local.run.cluster import drive
+from vera_local.run.cluster.spread import spread
+from vera_local.run.folder import prepare_folder
+from vera_local.run.store import Store
+
+MakePlan = Callable[..., Plan]
+Answering = Callable[..., Any]
+SMALL = Limits(100_000, 40_000, 8, ridge=16)
+HOW = {"personas": 8, "turns": 6, "check_personas": True, "judge": ["smollm2-135m-instruct", OTHER]}
+
+
+async def spread_over(plan: Plan, gather: Local, watcher: Watcher) -> None:
+    prepare_folder(plan.out)
+    manifest.enter(plan)
+    manifest.enter_judges(plan)
+    with Store.open(plan.out) as store:
+        store.begin(plan.conversations())
+        await spread(plan, store, gather, watcher, simulate=True, judge=True)
+
+
+def at(seed: int, times: int) -> Lose:
+    """Some workers are lost, each when it has written as much as the seed decides."""
+    draw = random.Random(seed)
+    when = {number: draw.randint(1, 60) for number in range(times)}
+    return lambda number, written: written >= when.get(number, 10**9)
+
+
+@pytest.fixture
+async def undisturbed(make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path) -> dict[str, list[Any]]:
+    plan = make(out=tmp_path / "alone", **HOW)
+    await run(plan, answering(at_random), watcher)
+    return contents(plan)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+async def test_the_same_results_as_of_one_process(
+    make: MakePlan, answering: Answering, watcher: Watcher, undisturbed: dict[str, list[Any]], size: int
+) -> None:
+    plan, gather = make(**HOW), Local(answering(late(1), SMALL), size)
+    await spread_over(plan, gather, watcher)
+    assert contents(plan) == undisturbed
+    given = Counter((task.line, task.conversation.id) for r in gather.fleets[0].started for task in r.tasks)
+    assert set(given.values()) == {1}, "each job was given once"
+    assert len(given) == 8 * 4
+    assert all(remote.tasks for remote in gather.fleets[0].started)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_workers_lost_at_any_moment_change_nothing_in_the_end(
+    make: MakePlan, answering: Answering, watcher: Watcher, undisturbed: dict[str, list[Any]], seed: int
+) -> None:
+    plan, gather = make(**HOW), Local(answering(late(seed), SMALL), 3, at(seed, 4))
+    await spread_over(plan, gather, watcher)
+    assert contents(plan) == undisturbed
+    assert any(remote.gone for remote in gather.fleets[0].started)
+
+
+async def test_too_many_lost_workers_end_the_run_and_another_goes_on(
+    make: MakePlan, answering: Answering, watcher: Watcher, undisturbed: dict[str, list[Any]]
+) -> None:
+    plan = make(**HOW)
+    with pytest.raises(EngineDied, match=rf"{2 * drive.RESTARTS + 1} workers were lost"):
+        await spread_over(plan, Local(answering(late(1), SMALL), 2, lambda number, written: written >= 20), watcher)
+    kept = contents(plan)
+    assert kept["messages"]
+    again = Local(answering(late(2), SMALL), 2, never)
+    await spread_over(plan, again, watcher)
+    assert contents(plan) == undisturbed
+    assert all(set(rows) <= set(undisturbed[name]) for name, rows in kept.items() if name != "endings")
+
+
+async def test_what_a_user_has_to_see_to_ends_all(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    async def broken(opening: object) -> Any:
+        raise UserError("model.safetensors is missing; download it")
+
+    with pytest.raises(UserError, match=r"worker 0: model\.safetensors is missing"):
+        await spread_over(make(**HOW), Local(broken, 2), watcher)
+
+
+async def test_a_conversation_is_judged_where_it_was_held(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan, gather = make(personas=24, turns=6), Local(answering(late(1), SMALL), 3)
+    await spread_over(plan, gather, watcher)
+    held = {task.conversation.id: r.name for r in gather.fleets[0].started for task in r.tasks if not task.known}
+    judged = {task.conversation.id: r.name for r in gather.fleets[0].started for task in r.tasks if task.known}
+    assert held.keys() == judged.keys()
+    same = sum(held[id] == judged[id] for id in held)
+    assert same >= 18, "the others were taken by workers that had nothing to do"

@@ -1,0 +1,126 @@
+"""Keeps the workers of a run at work until nothing is missing. Knows no store and not where the workers are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+from vera_local.engine.attempts import Attempt
+from vera_local.engine.seam import EngineDied
+from vera_local.errors import UserError
+from vera_local.run.cluster.desk import Desk
+from vera_local.run.cluster.fleet import Fleet, Remote, WorkerLost
+from vera_local.run.cluster.wire import Failure, Line
+from vera_local.run.failure import cause
+
+RESTARTS = 2
+"""How often, for each worker that there is to be, one that was lost is started anew. One that is lost more often has a
+reason that the user must see to."""
+
+SILENT_SECONDS = 300.0
+"""A worker that told nothing for so long is taken for lost; it tells something every few seconds."""
+
+REPORTS_PER_SECOND = 400
+"""Of all workers together: what one driver reads with ease."""
+
+LEAST_PAUSE = 0.05
+"""Seconds that a worker gathers news before it tells them."""
+
+
+@dataclass
+class Drive:
+    """One run's workers. `say` tells the user; `noted` keeps what workers tried to reach beyond their machines."""
+
+    desk: Desk
+    fleet: Fleet
+    say: Callable[[str], None]
+    noted: Callable[[tuple[Attempt, ...]], object]
+    lost: int = 0
+    _numbers: count[int] = field(default_factory=count)
+    _said: set[str] = field(default_factory=set)
+
+    async def until_done(self) -> None:
+        """Raises UserError, and EngineDied where too many workers were lost; what was done until then is committed."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self.fleet.size):
+                    group.create_task(self._keep_one())
+        except ExceptionGroup as failed:
+            raise cause(failed) from failed
+
+    async def _keep_one(self) -> None:
+        """One worker after the other, each in the place of one that was lost."""
+        while not self.desk.done:
+            try:
+                return await self._work_with(next(self._numbers))
+            except WorkerLost as lost:
+                if not self.desk.done:
+                    self._must_go_on(lost)
+
+    def _must_go_on(self, lost: WorkerLost) -> None:
+        self.lost += 1
+        if self.lost > RESTARTS * self.fleet.size:
+            raise EngineDied(f"{lost}; {self.lost} workers were lost, so that none is started any more") from lost
+        self.say(f"{lost}; what it had not finished goes on elsewhere, and another worker is started in its place")
+
+    async def _work_with(self, number: int) -> None:
+        remote = await self.fleet.start(number)
+        try:
+            ready = await remote.ready()
+            if isinstance(ready, Failure):
+                raise _raised(ready, remote)
+            await self._serve(number, remote, self.desk.join(number, remembers=ready.remembers))
+        finally:
+            await remote.stop()
+
+    async def _serve(self, number: int, remote: Remote, news: asyncio.Event) -> None:
+        feeding = asyncio.create_task(self._feed(number, remote, news))
+        try:
+            await self._listen(number, remote, feeding)
+        finally:
+            feeding.cancel()
+            self.desk.lost(number)
+
+    async def _listen(self, number: int, remote: Remote, feeding: asyncio.Task[None]) -> None:
+        """Take what the worker tells, until it has ended."""
+        pause = max(LEAST_PAUSE, self.fleet.size / REPORTS_PER_SECOND)
+        while True:
+            try:
+                async with asyncio.timeout(SILENT_SECONDS):
+                    report = await remote.report(pause)
+            except TimeoutError:
+                raise WorkerLost(f"{remote.name} told nothing for {SILENT_SECONDS:.0f} seconds") from None
+            self.desk.enter(number, report)
+            self.noted(report.attempts)
+            for line in report.said:
+                self._tell(line)
+            if feeding.done():
+                # Raises what went wrong.
+                feeding.result()
+            if report.failure is not None:
+                raise _raised(report.failure, remote)
+            if report.ended:
+                return
+
+    async def _feed(self, number: int, remote: Remote, news: asyncio.Event) -> None:
+        """Give the worker what it asks for, until every line is closed."""
+        told: set[Line] = set()
+        while len(told) < len(self.desk.lines):
+            news.clear()
+            tasks, closed = self.desk.take(number), self.desk.closed - told
+            if tasks or closed:
+                await remote.give(tasks, closed)
+                told |= closed
+            await news.wait()
+
+    def _tell(self, line: str) -> None:
+        """What every worker says is said once."""
+        if line not in self._said:
+            self._said.add(line)
+            self.say(line)
+
+
+def _raised(failure: Failure, remote: Remote) -> Exception:
+    return UserError(f"{remote.name}: {failure.text}") if failure.user else WorkerLost(f"{remote.name}: {failure.text}")
