@@ -10,7 +10,7 @@ from itertools import count
 from vera_local.engine.attempts import Attempt
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
-from vera_local.run.cluster.desk import Desk
+from vera_local.run.cluster.dispatch import Dispatch
 from vera_local.run.cluster.fleet import Fleet, Remote, WorkerLost
 from vera_local.run.cluster.wire import Failure, Line
 from vera_local.run.failure import cause
@@ -33,7 +33,7 @@ LEAST_PAUSE = 0.05
 class Drive:
     """One run's workers. `say` tells the user; `noted` keeps what workers tried to reach beyond their machines."""
 
-    desk: Desk
+    dispatch: Dispatch
     fleet: Fleet
     say: Callable[[str], None]
     noted: Callable[[tuple[Attempt, ...]], object]
@@ -52,11 +52,11 @@ class Drive:
 
     async def _keep_one(self) -> None:
         """One worker after the other, each in the place of one that was lost."""
-        while not self.desk.done:
+        while not self.dispatch.done:
             try:
                 return await self._work_with(next(self._numbers))
             except WorkerLost as lost:
-                if not self.desk.done:
+                if not self.dispatch.done:
                     self._must_go_on(lost)
 
     def _must_go_on(self, lost: WorkerLost) -> None:
@@ -71,7 +71,7 @@ class Drive:
             ready = await remote.ready()
             if isinstance(ready, Failure):
                 raise _raised(ready, remote)
-            await self._serve(number, remote, self.desk.join(number, remembers=ready.remembers))
+            await self._serve(number, remote, self.dispatch.join(number, remembers=ready.remembers))
         finally:
             await remote.stop()
 
@@ -81,7 +81,7 @@ class Drive:
             await self._listen(number, remote, feeding)
         finally:
             feeding.cancel()
-            self.desk.lost(number)
+            self.dispatch.lost(number)
 
     async def _listen(self, number: int, remote: Remote, feeding: asyncio.Task[None]) -> None:
         """Take what the worker tells, until it has ended."""
@@ -92,7 +92,7 @@ class Drive:
                     report = await remote.report(pause)
             except TimeoutError:
                 raise WorkerLost(f"{remote.name} told nothing for {SILENT_SECONDS:.0f} seconds") from None
-            self.desk.enter(number, report)
+            self.dispatch.enter(number, report)
             self.noted(report.attempts)
             for line in report.said:
                 self._tell(line)
@@ -107,9 +107,9 @@ class Drive:
     async def _feed(self, number: int, remote: Remote, news: asyncio.Event) -> None:
         """Give the worker what it asks for, until every line is closed."""
         told: set[Line] = set()
-        while len(told) < len(self.desk.lines):
+        while len(told) < len(self.dispatch.lines):
             news.clear()
-            tasks, closed = self.desk.take(number), self.desk.closed - told
+            tasks, closed = self.dispatch.take(number), self.dispatch.closed - told
             if tasks or closed:
                 await remote.give(tasks, closed)
                 told |= closed

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from vera_local.engine import attempts
-from vera_local.run.cluster.desk import Desk
+from vera_local.run.cluster.dispatch import Dispatch
 from vera_local.run.cluster.drive import Drive
 from vera_local.run.cluster.fleet import Fleet
 from vera_local.run.cluster.wire import Line
@@ -27,10 +27,10 @@ async def spread(plan: Plan, store: Store, gather: Gathering, watcher: Watcher, 
     Raises UserError and EngineDied; what was finished until then is in the store.
     """
     with Ledger(store) as ledger:
-        desk = Desk(plan, store, ledger, simulate=simulate, judge=judge)
-        if desk.done:
+        dispatch = Dispatch(plan, store, ledger, simulate=simulate, judge=judge)
+        if dispatch.done:
             return
-        async with gather(plan, desk.lines, desk.jobs, watcher) as fleet:
-            drive = Drive(desk, fleet, watcher.say, partial(attempts.write, plan.out / LOG))
-            with desk.shown(watcher):
+        async with gather(plan, dispatch.lines, dispatch.jobs, watcher) as fleet:
+            drive = Drive(dispatch, fleet, watcher.say, partial(attempts.write, plan.out / LOG))
+            with dispatch.shown(watcher):
                 await drive.until_done()

@@ -4,7 +4,7 @@ its driver reaches it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ from rich.console import Console
 from vera_local.chatbot import Chatbot
 from vera_local.conversation import Head
 from vera_local.engine import attempts, guard
-from vera_local.engine.admission import Admission
 from vera_local.engine.attempts import Attempt
 from vera_local.engine.placement import Residency
-from vera_local.engine.seam import Engine, EngineDied
+from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
 from vera_local.run.chatbots import opened_chatbot
 from vera_local.run.checking import check_stage
@@ -31,13 +30,12 @@ from vera_local.run.judging import Bench, judge_stage
 from vera_local.run.ledger import Ledger
 from vera_local.run.needs import needs_of
 from vera_local.run.plan import Plan
-from vera_local.run.players import Player
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.reviving import watched
 from vera_local.run.seats import Seat
 from vera_local.run.simulating import Talk, simulate_arriving
-from vera_local.run.stage import rooms_of
-from vera_local.run.stages import by_engine
+from vera_local.run.wanted import Left, by_engine
+from vera_local.run.work import Floor
 
 HEARTBEAT_SECONDS = 15.0
 """A worker with nothing to tell says so after that time."""
@@ -177,52 +175,53 @@ class _Work:
             await check_stage(self._plan, self._drafts, inbox, engine, self._ledger, self._watcher)
 
     async def _side_by_side(self) -> None:
-        talks = TALK in self._inboxes
-        players = [*(self._plan.speakers if talks else ()), *(seats[0].player for seats in self._benches.values())]
-        await start(self._host, self._watcher, *players)
+        talks, groups = TALK in self._inboxes, [*self._benches.values()]
+        floor = await self._floor(talks, groups)
         async with self._chatbot(talks) as chatbot:
-            admission = self._admission(players, chatbot)
-            benches = {line: await self._bench(seats, admission) for line, seats in self._benches.items()}
+            benches = {line: await self._bench(floor, seats) for line, seats in self._benches.items()}
             self._tell_ready(chatbot)
             async with asyncio.TaskGroup() as group:
                 if chatbot is not None:
-                    group.create_task(self._talk(chatbot, admission))
+                    group.create_task(self._talk(floor, chatbot))
                 for line, bench in benches.items():
-                    group.create_task(judge_stage(bench, self._inboxes[line], admission, self._watcher))
+                    group.create_task(judge_stage(bench, self._inboxes[line], floor.admission, self._watcher))
 
     async def _one_by_one(self) -> None:
         if TALK in self._inboxes:
-            await start(self._host, self._watcher, *self._plan.speakers)
+            floor = await self._floor(True, ())
             async with opened_chatbot(self._plan, self._host.engine) as chatbot:
                 self._tell_ready(chatbot)
-                await self._talk(chatbot, self._admission(self._plan.speakers, chatbot))
+                await self._talk(floor, chatbot)
         for line, seats in self._benches.items():
-            await start(self._host, self._watcher, seats[0].player)
-            admission = self._admission([seats[0].player])
-            bench = await self._bench(seats, admission)
+            floor = await self._floor(False, [seats])
+            bench = await self._bench(floor, seats)
             self._tell_ready(None)
-            await judge_stage(bench, self._inboxes[line], admission, self._watcher)
+            await judge_stage(bench, self._inboxes[line], floor.admission, self._watcher)
 
-    def _admission(self, players: Iterable[Player], chatbot: Chatbot | None = None) -> Admission[Hashable]:
-        engines: dict[Hashable, Iterable[Engine]] = {key_of(player): self._host.engines(player) for player in players}
-        return Admission(rooms_of(engines, None if chatbot is None else chatbot.places))
+    async def _floor(self, talks: bool, groups: Sequence[Sequence[Seat]]) -> Floor:
+        """The engines that this needs, open."""
+        left = Left(self._plan, talks, tuple(map(tuple, groups)), check=False)
+        await start(self._host, self._watcher, *left.players)
+        return Floor(self._host, [left])
 
     def _chatbot(self, talks: bool) -> AbstractAsyncContextManager[Chatbot | None]:
         return opened_chatbot(self._plan, self._host.engine) if talks else nullcontext()
 
-    async def _talk(self, chatbot: Chatbot, admission: Admission[Hashable]) -> None:
+    async def _talk(self, floor: Floor, chatbot: Chatbot) -> None:
+        floor.welcome(self._plan, chatbot)
         talk = Talk(self._plan, self._drafts, self._host, chatbot, self._ledger, _nobody_waits)
-        await simulate_arriving(talk, self._heads(), admission, self._watcher)
+        await simulate_arriving(talk, self._heads(), floor.admission, self._watcher)
 
     async def _heads(self) -> AsyncIterator[Head]:
         async for id in self._inboxes[TALK]:
             yield self._drafts.conversation(id).head
 
-    async def _bench(self, seats: Sequence[Seat], admission: Admission[Hashable]) -> Bench:
+    async def _bench(self, floor: Floor, seats: Sequence[Seat]) -> Bench:
+        """The judges of an engine, tried before they are trusted."""
         engines = self._host.engines(seats[0].player)
         for engine in engines:
             await check_judges(engine, seats, self._watcher.say)
-        places = zip(engines, admission.rooms[key_of(seats[0].player)], strict=True)
+        places = zip(engines, floor.admission.rooms[key_of(seats[0].player)], strict=True)
         return Bench.of(self._plan, seats, places, self._drafts, self._ledger)
 
     def _tell_ready(self, chatbot: Chatbot | None) -> None:

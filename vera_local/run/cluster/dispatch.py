@@ -17,14 +17,14 @@ from vera_local.run.cluster.wire import CHECK, TALK, Account, Done, Line, Report
 from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
-from vera_local.run.stages import by_engine
 from vera_local.run.store import Store
+from vera_local.run.wanted import by_engine
 
 BEFORE = {"talk": (), "judge": ("talk",), "check": ("talk", "judge")}
 """Kind of work -> the kinds whose end it needs to know that no more jobs of it will come."""
 
 
-class Desk:
+class Dispatch:
     """All that is still missing of a plan's run. `simulate` and `judge`: which of it is to be done."""
 
     def __init__(self, plan: Plan, store: Store, ledger: Ledger, *, simulate: bool, judge: bool) -> None:
