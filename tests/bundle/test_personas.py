@@ -58,6 +58,7 @@ def test_byte_order_mark_and_line_ends_do_not_matter(tmp_path: Path, mark: bytes
         (b"Name\tLevel\n\nAnn\tLow\tx\n", ", line 3: it has 3 fields and the header 2", "set the tabs right"),
         (b"Name\tLevel\nAnn\tLow\nAnn\tHigh\n", ", line 3: the name 'Ann' is already on line 2", "give each"),
         (b"Name\tLevel\n\tLow\n", ", line 2: the name in column 'Name' is empty", "write a plain name"),
+        ("Name\tLevel\nA\u202enn\tLow\n".encode(), ", line 2: the name in column 'Name'", "write a plain name"),
         (b"Name\tLevel\nAnn \tLow\n", ", line 2: the name in column 'Name'", "write a plain name"),
         (b"Name\tLevel\nAnn\tlow\n", ", line 2: 'low' in column 'Level'", "use one of 'None', 'Low', 'High'"),
         (b"Name\tLevel\nAnn\t\n", ", line 2: '' in column 'Level'", "use one of 'None', 'Low', 'High'"),

@@ -35,6 +35,8 @@ def read(chatbot: Any) -> Any:
         (HTTP | {"start": {"url": "http://h", "request": '{"token": "abc"}'}}, "request: must not hold a key; put t"),
         ({"kind": "openai", "model": "m", "url": "http://h", "extra": {"api_key": "abc"}}, "must not hold a key; put"),
         ({"kind": "command", "command": "bot --api-key abc"}, "must not hold a key; let the program read --api"),
+        ({"kind": "command", "command": "env API_KEY=abc bot"}, "must not hold a key; let the program read API_KEY"),
+        ({"kind": "command", "command": "bot", "name": "a\u202eb"}, r"name: holds the character U\+202E, which nobody"),
         ({"kind": "command", "command": "bot --token=abc"}, "must not hold a key; let the program read --token"),
         (HTTP | {"headers": {"X": "ä"}}, r"headers: x holds characters that no header may hold"),
         (HTTP | {"request": {"text": "{massage}"}}, r"request: \{massage\} is no place to fill"),

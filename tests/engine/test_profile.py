@@ -222,6 +222,42 @@ def test_a_config_that_lacks_a_figure_is_not_guessed(tmp_path: Path, key: str) -
     assert key.removeprefix("torch_") in told
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("num_key_value_heads", [[]]),
+        ("num_key_value_heads", -1),
+        ("head_dim", "x"),
+        ("hidden_size", 0),
+        ("text_config", [1]),
+    ],
+)
+def test_a_figure_that_is_none_is_named(tmp_path: Path, key: str, value: object) -> None:
+    assert f"config.json: key {key}: " in refusal(str(model_folder(tmp_path, config={key: value})))
+
+
+def test_fewer_numbers_than_heads_are_one_for_each(tmp_path: Path) -> None:
+    folder = model_folder(tmp_path, config={"hidden_size": 4})
+
+    assert find_profile(str(folder)).kv_bytes_per_token == 4 * 2 * 1 * 2 * 2
+
+
+@pytest.mark.parametrize("template", ['["x"]', '[{"name": "default"}]', "7"])
+def test_a_chat_template_that_is_none_is_refused(tmp_path: Path, template: str) -> None:
+    folder = model_folder(tmp_path)
+    (folder / "chat_template.jinja").unlink()
+    (folder / "tokenizer_config.json").write_text(f'{{"chat_template": {template}}}', encoding="utf-8")
+
+    assert "holds no chat template" in refusal(str(folder))
+
+
+def test_a_chat_template_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    folder = model_folder(tmp_path)
+    (folder / "chat_template.jinja").write_bytes(b"\xff")
+
+    assert "chat_template.jinja cannot be read" in refusal(str(folder))
+
+
 def test_a_folder_whose_index_names_a_missing_file_is_refused(tmp_path: Path) -> None:
     folder = model_folder(tmp_path)
     index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}

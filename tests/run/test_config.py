@@ -61,6 +61,7 @@ def test_personas_are_a_number_or_names(given: Any, read: int | list[str]) -> No
         ('simulator = {model = ""}', r"key simulator\.model: must not be empty$"),
         ("simulator = 3", "key simulator: must be a model's name, a table of settings or a list of these$"),
         ('judge = "m@http://u:pw@host/v1"', r"key judge\.url: must not hold a login; put the key into an environment"),
+        ('judge = "m\\u202ex"', r"key judge\.model: holds the character U\+202E, which nobody sees; remove it$"),
         ("judge = []", r"run\.toml: key judge: name at least one model, or leave the key out$"),
         ("judge = 3", r"key judge: must be a model's name, a table of settings or a list of these$"),
         ('judge = ["m", 3]', r"key judge \(judge 2 of 2\): must be a model's name or a table of settings$"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from vera_local.errors import UserError
+from vera_local.report.files import write_frame
 from vera_local.run.labels_file import DIMENSION, Cleaning, Layout, Table, read_labels
 
 WIDE = Layout(("id",), ("x", "y"), "who")
@@ -50,6 +52,16 @@ def test_items_of_several_columns_and_what_is_said_of_them(table: Path) -> None:
     found = read(table, "who,vignette,model,x\na,7,gpt,1\nb,7,gpt,0\na,7,llama,1\n", layout)
     assert found.chatbots == {"7 / gpt": "gpt", "7 / llama": "llama"}
     assert found.clusters == {"7 / gpt": "7", "7 / llama": "7"}
+
+
+def test_a_table_of_our_own_is_read_without_its_marks(table: Path) -> None:
+    rows = [("=1+1", "@ann", "-1", "'-2"), ("+b", "don't", "Yes", "'quoted'")]
+    frame = pl.DataFrame(rows, schema=["id", "who", "x", "y"], orient="row")
+    write_frame(frame, table, None)
+    assert "'=1+1" in table.read_text(encoding="utf-8")
+    assert plain(read_labels(table, WIDE, Cleaning())) == [
+        (id, dimension, who, rating) for id, who, *given in rows for dimension, rating in zip("xy", given, strict=True)
+    ]
 
 
 def test_a_leading_mark_is_off_wherever_the_item_is_named(table: Path) -> None:

@@ -30,6 +30,7 @@ CHANGES = {
     "an answer that no option has": "update verdicts set answer = 'Perhaps', confidence = null where {verdicts}",
     "confidence in other answers": "update verdicts set confidence = '{{\"x\": 1}}' where confidence is not null",
     "evidence that is no list": "update verdicts set evidence = '7' where evidence is not null",
+    "a place that is no number": "update verdicts set place = '-1e999' where {verdicts}",
     "an ending that is none": "update conversations set ending = 'x' where {conversations}",
     "a speaker that is none": "update messages set speaker = 'x' where {messages}",
     "bytes for a text": "update messages set text = x'ff' where {messages}",

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from vera_local.bundle.graph import Graph
 from vera_local.bundle.rubric import Action, Do, Option, Question, Rubric
+from vera_local.plain import holds_unseen
 
 
 def problems(rubric: Rubric) -> list[str]:
@@ -30,7 +31,7 @@ def repeated(words: Iterable[str]) -> list[str]:
 
 
 def _untidy(word: str) -> bool:
-    return word != word.strip() or len(word.splitlines()) != 1
+    return word != word.strip() or len(word.splitlines()) != 1 or holds_unseen(word)
 
 
 def _ratings(rubric: Rubric) -> Iterator[str]:
@@ -38,7 +39,7 @@ def _ratings(rubric: Rubric) -> Iterator[str]:
         yield f"ratings: '{rating}' is listed twice; remove one"
     for word in (*rubric.ratings, *([] if rubric.not_relevant is None else [rubric.not_relevant])):
         if _untidy(word):
-            yield f"ratings: {word!r} has blanks at an end or a line break; remove them"
+            yield f"ratings: {word!r} has blanks at an end, a line break or what nobody sees; remove them"
     if rubric.not_relevant in rubric.ratings:
         yield f"not_relevant: '{rubric.not_relevant}' is also one of the ratings; choose another word"
     yield from _severities(rubric)
@@ -60,7 +61,7 @@ def _dimensions(rubric: Rubric) -> Iterator[str]:
         yield f"dimensions: '{dimension}' is listed twice; put its questions under one entry"
     for dimension in rubric.dimensions:
         if _untidy(dimension):
-            yield f"dimensions: {dimension!r} has blanks at an end or a line break; remove them"
+            yield f"dimensions: {dimension!r} has blanks at an end, a line break or what nobody sees; remove them"
     if not twice and tuple(d for d, _ in groupby(q.dimension for q in rubric.questions)) != rubric.dimensions:
         yield "dimensions: their questions are not together and in order; list each dimension's questions in one block"
 
@@ -78,7 +79,8 @@ def _question(rubric: Rubric, question: Question) -> Iterator[str]:
 def _answers(answers: list[str]) -> Iterator[str]:
     for answer in answers:
         if not answer or _untidy(answer):
-            yield f"the answer {answer!r} is empty, has blanks at an end or a line break; write it as one plain line"
+            fault = "is empty, has blanks at an end, a line break or what nobody sees"
+            yield f"the answer {answer!r} {fault}; write it as one plain line"
     twice = repeated(answers)
     for answer in twice:
         yield f"the answer '{answer}' is offered twice; remove one"
@@ -108,7 +110,7 @@ def _ids(rubric: Rubric) -> Iterator[str]:
         yield f"question {question}: the id is used twice; give each question its own"
     for question in dict.fromkeys(q.id for q in rubric.questions):
         if _untidy(question):
-            yield f"question {question!r}: the id has blanks at an end or a line break; remove them"
+            yield f"question {question!r}: the id has blanks at an end, a line break or what nobody sees; remove them"
 
 
 def _targets(rubric: Rubric) -> Iterator[str]:

@@ -15,6 +15,7 @@ from vera_local.bundle.problem import raise_first
 from vera_local.bundle.schema import ControlsSpec, PersonaSpec
 from vera_local.bundle.source import Source
 from vera_local.errors import UserError
+from vera_local.plain import holds_unseen
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ def _rows_faults(rows: list[_Row], spec: PersonaSpec) -> Iterator[str]:
 def _faults(fields: dict[str, str], spec: PersonaSpec, seen: dict[str, int]) -> Iterator[str]:
     """What is wrong with one persona; `seen` are the names above it and their lines."""
     name, group = fields[spec.name], fields[spec.group]
-    if not name or name != name.strip():
-        yield f"the name in column '{spec.name}' is empty or has blanks at an end; write a plain name"
+    if not name or name != name.strip() or holds_unseen(name):
+        yield f"the name in column '{spec.name}' is empty, has blanks at an end or what nobody sees; write a plain name"
     elif name in seen:
         yield f"the name '{name}' is already on line {seen[name]}; give each persona its own"
     if group not in spec.groups:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, model_validator
 
 from vera_local.bundle.rubric import Action, Do, Option, Question, Rubric
+from vera_local.plain import plain
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
+Name = Annotated[Text, AfterValidator(plain)]
+"""What stands in tables and headings."""
 
 _PLAIN = {
     "next question": Do.NEXT_QUESTION,
@@ -110,7 +113,7 @@ class PersonaSpec(_Strict):
     file: Text
     name: Text
     group: Text
-    groups: Annotated[list[Text], Field(min_length=1)]
+    groups: Annotated[list[Name], Field(min_length=1)]
     columns: Annotated[list[Text], Field(min_length=1)]
     opening: Text | None = None
     language: Text | None = None
@@ -159,9 +162,9 @@ class RubricFile(_Strict):
     `not_relevant` is left out where every dimension is rated in every conversation.
     """
 
-    name: Text
-    version: Text
-    title: Text
+    name: Name
+    version: Name
+    title: Name
     notice: Text
     ratings: Annotated[list[Text], Field(min_length=2)]
     not_relevant: Text | None = None

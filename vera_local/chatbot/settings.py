@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from vera_local.chatbot.keyring import NAMED, names_key, names_secret
 from vera_local.chatbot.template import must_fit, parsed, places
+from vera_local.plain import plain
 
 REPLY_PLACES = frozenset({"message", "session", "history", "earlier", "turn", "message_id", "seed"})
 """What a request for a reply may hold, in braces."""
@@ -69,8 +70,8 @@ def _without_literal_key(value: Any) -> Any:
 def _command_without_key(command: tuple[str, ...]) -> tuple[str, ...]:
     for word, following in zip(command, (*command[1:], ""), strict=True):
         name, equals, value = word.partition("=")
-        literal = value if equals else following
-        if name.startswith("--") and names_key(name) and literal and not literal.startswith("-"):
+        literal = value if equals else following if name.startswith("--") else ""
+        if names_key(name) and literal and not literal.startswith("-"):
             raise ValueError(f"must not hold a key; let the program read {name} from an environment variable")
     return command
 
@@ -88,7 +89,7 @@ class _Table(BaseModel):
 class Named(_Table):
     """`name`: what the chatbot is called in results; without one, what tells it apart."""
 
-    name: str | None = Field(default=None, min_length=1)
+    name: Annotated[str, AfterValidator(plain)] | None = Field(default=None, min_length=1)
 
     @property
     def title(self) -> str:

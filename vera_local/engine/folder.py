@@ -46,7 +46,7 @@ def profile_of_folder(folder: Path) -> Profile:
     """A profile made from the files of a model folder. Raises UserError naming the file and key that is missing."""
     folder = folder.absolute()
     config = read_config(folder)
-    text = config.get("text_config", config)
+    text = _text(folder, config)
     template = _template(folder, str(config.get("model_type")))
     return Profile(
         name=folder.name,
@@ -100,6 +100,14 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
+def _text(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the part that writes; models that also see have a table for it."""
+    text = config.get("text_config", config)
+    if not isinstance(text, dict):
+        raise UserError(f"{folder / 'config.json'}: key text_config: it is no table: fetch the model again")
+    return text
+
+
 def _weight_map(index: Path) -> dict[str, str]:
     """Tensor -> the file that holds it."""
     named = read_object(index).get("weight_map")
@@ -119,8 +127,7 @@ def _number(folder: Path, config: dict[str, Any], key: str) -> int:
 
 def _dtype(folder: Path, config: dict[str, Any]) -> Literal["bfloat16", "float16", "float32"]:
     # Older files say torch_dtype; files of models that also see keep it beside the text part's settings.
-    text = config.get("text_config", {})
-    found = (table.get(key) for table in (config, text) for key in ("dtype", "torch_dtype"))
+    found = (table.get(key) for table in (config, _text(folder, config)) for key in ("dtype", "torch_dtype"))
     match next((value for value in found if value is not None), None):
         case "bfloat16":
             return "bfloat16"
@@ -137,9 +144,13 @@ def _dtype(folder: Path, config: dict[str, Any]) -> Literal["bfloat16", "float16
 def _kv_bytes(folder: Path, config: dict[str, Any], element: int) -> int:
     """Bytes of one token's keys and values, every layer counted as full attention."""
     layers, heads = (_number(folder, config, key) for key in ("num_hidden_layers", "num_attention_heads"))
-    kv_heads = config.get("num_key_value_heads") or heads
-    head = config.get("head_dim") or _number(folder, config, "hidden_size") // heads
-    return int(layers * kv_heads * head * 2 * element)
+    kv_heads = _number(folder, config, "num_key_value_heads") if config.get("num_key_value_heads") else heads
+    if config.get("head_dim"):
+        head = _number(folder, config, "head_dim")
+    else:
+        # Rounded up: never less than is kept.
+        head = -(-_number(folder, config, "hidden_size") // heads)
+    return layers * kv_heads * head * 2 * element
 
 
 def _template(folder: Path, model_type: str) -> Template:
@@ -168,11 +179,19 @@ def _thinking(text: str) -> Literal["none", "switch", "always"]:
 def _template_text(folder: Path) -> str:
     own = folder / "chat_template.jinja"
     if own.is_file():
-        return own.read_text(encoding="utf-8")
+        return _read_text(own)
     config = folder / "tokenizer_config.json"
     template = read_object(config).get("chat_template") if config.is_file() else None
     if isinstance(template, list):
-        template = next((entry["template"] for entry in template if entry.get("name") == "default"), None)
+        entries = [entry for entry in template if isinstance(entry, dict)]
+        template = next((entry.get("template") for entry in entries if entry.get("name") == "default"), None)
     if not isinstance(template, str):
         raise UserError(f"{folder} holds no chat template, so it is no chat model: use its instruction-tuned version")
     return template
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} cannot be read ({error}): fetch the model again") from None

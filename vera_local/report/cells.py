@@ -21,6 +21,11 @@ def cell(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
+def unmarked(text: str) -> str:
+    """The text that `cell` made this one of."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text, 1) else text
+
+
 def cells(frame: pl.DataFrame) -> pl.DataFrame:
     """A frame with every text as `cell` has it; numbers stay as they are."""
     return frame.with_columns(pl.col(pl.String).str.replace(f"^({FORMULA})", "'${1}"))

@@ -1,4 +1,7 @@
-"""A table of people's ratings, one row per rating or more. Knows no statistic, no scale and no run."""
+"""A table of people's ratings, one row per rating or more. Knows no statistic, no scale and no run.
+
+Blanks around a text do not count, nor does the apostrophe that our own tables have before what looks like a formula.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import NamedTuple
 
 from vera_local.bundle.source import LARGEST, Source
 from vera_local.errors import UserError
+from vera_local.report.cells import unmarked
 from vera_local.score.labels import Rated
 
 SEPARATOR = " / "
@@ -158,7 +162,7 @@ def _must_be_single(names: Iterable[str], among: Sequence[str], place: str) -> N
 def _row(header: list[str], cells: list[str], place: str, item: Sequence[str]) -> _Row:
     if len(cells) != len(header):
         raise UserError(f"{place}: {len(cells)} cells where the header has {len(header)}; correct the row.")
-    found = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+    found = dict(zip(header, (unmarked(cell.strip()).strip() for cell in cells), strict=True))
     names = {column: found[column].lstrip("#").strip() for column in item}
     return _Row(place, found | names, marked=any(names[column] != found[column] for column in item))
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from vera_local.chatbot import External
 from vera_local.engine.window import Context
+from vera_local.plain import plain
 from vera_local.run.chatbot_table import KINDS, chatbot_table
 from vera_local.simulate import MAX_WORDS
 
@@ -55,7 +56,7 @@ class RoleConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    model: str = Field(min_length=1)
+    model: Annotated[str, AfterValidator(plain)] = Field(min_length=1)
     url: Annotated[str | None, AfterValidator(_without_login)] = Field(default=None, pattern=r"^https?://")
     key_env: str | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)

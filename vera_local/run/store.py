@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from polars.exceptions import PolarsError
+
 from vera_local.bundle import DimensionRating
 from vera_local.conversation import RETRIED, Conversation, Ending, Head, Message, Speaker
 from vera_local.engine.seam import Usage
@@ -29,7 +31,7 @@ from vera_local.simulate import Said
 
 NAME = "run.sqlite"
 
-TRIPPED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+TRIPPED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, PolarsError)
 """What a reader of rows raises that are not as this program writes them."""
 
 

@@ -225,12 +225,13 @@ def test_a_redacted_page_keeps_no_prompt_of_the_chatbot() -> None:
 
 
 def test_a_redacted_page_keeps_no_words_that_a_service_or_a_server_is_sent() -> None:
-    settings = {"request": {"system": "secret prompt", "text": "{message}"}, "extra": {"prefix": "secret words"}}
+    settings: dict[str, object] = {"request": {"system": "secret prompt", "text": "{message}"}}
+    settings |= {"extra": {"prefix": "secret words"}, "command": ["bot", "--prompt", "secret orders"]}
     its = record([held(1, ["a", "b"])])
     identity = {**its.manifest["identity"], "chatbot": {"model": "bot", "settings": settings}}
     config = 'seed = 3\n\n[chatbot]\nurl = "http://bot"\nrequest = {system = "secret prompt"}\n'
     its = replace(its, manifest={**its.manifest, "identity": identity}, config=config)
-    assert report_html(page(its, Choice())).count("secret") == 3
+    assert report_html(page(its, Choice())).count("secret") == 4
     redacted = report_html(page(its, Choice(redact=True)))
     assert "secret" not in redacted
     (toml,) = [n.text for n in Parsed.of(redacted).all("pre") if n.attributes["aria-label"] == "run.toml"]

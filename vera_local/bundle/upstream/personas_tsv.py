@@ -9,6 +9,7 @@ from pathlib import Path
 from vera_local.bundle.personas import Persona
 from vera_local.bundle.problem import Findings
 from vera_local.bundle.upstream.table import Row, Table
+from vera_local.plain import holds_unseen
 
 NAME, SEED = "Name", "Final Seed Phrase"
 LONG_LEVEL = "Current Suicide Risk Level"
@@ -63,6 +64,8 @@ def _check(table: Table, row: Row, group_column: str, known: dict[str, Persona],
     if row.width < len(table.columns):
         text = f"it has {row.width} cells and the header {len(table.columns)}"
         findings.problem(table.path, f"{place}: {text}; set the tabs right")
+    if holds_unseen(name):
+        findings.problem(table.path, f"{place}: the name holds what nobody sees; write a plain one")
     if not name or name in known:
         wrong = "the name is already taken" if name else "it has no name"
         findings.problem(table.path, f"{place}: {wrong}; give each persona its own")

@@ -13,8 +13,9 @@ from vera_local.report.html.text import visible
 from vera_local.report.record import Record
 from vera_local.toml_file import written
 
-SECRET = frozenset({"system_prompt", "request", "history_item", "extra"})
-"""Keys of a manifest that may hold the words of a chatbot's own prompt: a redacted page leaves these out."""
+SECRET = frozenset({"system_prompt", "request", "history_item", "extra", "command"})
+"""Keys of a manifest that may hold the words of a chatbot's own prompt, or what its program is told: a redacted page
+leaves these out."""
 
 
 @dataclass(frozen=True)
