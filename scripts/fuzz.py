@@ -404,8 +404,8 @@ def _viewed(folder: Path) -> None:
     advance_of(folder)
     run = Viewed.open(folder)
     run.overview(None)
-    run.rows(None)
-    run.conversation(1)
+    for row in run.rows(None)[1][:2]:
+        run.conversation(row.sight.place)
 
 
 def _shown(folder: Path) -> None:
