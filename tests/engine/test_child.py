@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 import vera_local
-from vera_local.engine.child import HOST_VARIABLE
+from vera_local.engine.child import HOST_VARIABLE, PLUGIN, be_loaded
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the parent-death signal is Linux's")
 
@@ -98,6 +99,20 @@ def test_a_process_whose_parent_is_already_gone_ends_itself(tmp_path: Path) -> N
     script.write_text(LATE, encoding="utf-8")
     host = subprocess.Popen([sys.executable, str(script)], env=environment(), stdout=subprocess.PIPE, text=True)
     assert killed_with(host, 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "left"),
+    [(None, None), ("", ",vera_local"), ("lora", "lora,vera_local"), ("vera_local,lora", "vera_local,lora")],
+)
+def test_a_choice_of_plugins_does_not_leave_ours_out(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None, left: str | None
+) -> None:
+    monkeypatch.setattr(os, "environ", {} if chosen is None else {"VLLM_PLUGINS": chosen})
+    be_loaded()
+    be_loaded()
+    assert os.environ.get("VLLM_PLUGINS") == left
+    assert PLUGIN in {found.name for found in entry_points(group="vllm.general_plugins")}
 
 
 def killed_with(host: subprocess.Popen[str], shown: int) -> str:

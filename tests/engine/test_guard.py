@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import vera_local
-from vera_local.engine import guard
+from vera_local.engine import guard, heirs
 from vera_local.engine.attempts import Attempt, note, read, write
 
 ROOT = Path(vera_local.__file__).parents[1]
@@ -152,8 +152,7 @@ def ran(script: str, file: Path, port: int = 0, **settings: Any) -> Results:
 
 
 def environment(**more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != guard.VARIABLE}
-    return kept | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"} | more
+    return heirs.disowned(os.environ) | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"} | more
 
 
 @pytest.fixture(scope="module")
@@ -288,64 +287,6 @@ def test_a_log_that_cannot_be_written_lets_nothing_through(tmp_path: Path) -> No
     results = ran(script, tmp_path / "network.log", log=str(tmp_path / "absent" / "network.log"))
     assert results["connect"].startswith("refused")
     assert results["left"] == "1"
-
-
-CHILD = """
-from pathlib import Path
-import subprocess
-Path(folder, "evil.py").write_text("import socket\\nsocket.socket().connect(('192.0.2.7', 80))\\n")
-{change}
-code = "import sys; sys.path.insert(0, sys.argv[1]); import {imported}; import evil"
-results["child"] = subprocess.run(
-    [sys.executable, "-c", code, folder], capture_output=True, text=True, env=dict(os.environ)
-).stderr
-"""
-
-
-def test_a_process_that_is_started_is_guarded_before_it_imports_anything_else(tmp_path: Path) -> None:
-    results = ran(CHILD.format(change="", imported="vera_local"), tmp_path / "network.log")
-    assert "Refused" in results["child"]
-    (attempt,) = read(tmp_path / "network.log")
-    assert attempt.destination == f"{FAR}:80"
-    assert any("evil.py:2" in call for call in attempt.stack)
-
-
-def test_settings_that_cannot_be_read_refuse_everything(tmp_path: Path) -> None:
-    broken = 'os.environ[guard.VARIABLE] = \'{"mode": "log"\''
-    assert "Refused" in ran(CHILD.format(change=broken, imported="vera_local"), tmp_path / "network.log")["child"]
-
-
-def test_without_the_variable_a_process_is_left_alone() -> None:
-    code = "import vera_local\nfrom vera_local.engine import child, guard\nchild.register()\nprint(guard.installed())"
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
-SPAWNED = """\
-import multiprocessing, socket, sys
-from vera_local.engine import guard
-
-def child():
-    try:
-        socket.socket().connect(("192.0.2.7", 80))
-    except guard.Refused:
-        print("refused in", multiprocessing.current_process().name, flush=True)
-
-if __name__ == "__main__":
-    guard.install(guard.Settings(log=sys.argv[1]))
-    for method in ("spawn", "fork", "forkserver"):
-        process = multiprocessing.get_context(method).Process(target=child, name=method)
-        process.start()
-        process.join()
-"""
-
-
-def test_processes_of_every_start_method_are_guarded_and_named(tmp_path: Path) -> None:
-    script, log = tmp_path / "spawned.py", tmp_path / "network.log"
-    script.write_text(SPAWNED, encoding="utf-8")
-    done = subprocess.run([sys.executable, str(script), str(log)], env=environment(), capture_output=True, text=True)
-    assert done.stdout.splitlines() == ["refused in spawn", "refused in fork", "refused in forkserver"], done.stderr
-    assert [a.process for a in read(log)] == ["spawn", "fork", "forkserver"]
 
 
 def test_the_guard_needs_the_standard_library_alone() -> None:

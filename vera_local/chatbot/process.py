@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from vera_local.chatbot.manners import Fault
-from vera_local.engine import guard
+from vera_local.engine import heirs
 from vera_local.engine.child import HOST_VARIABLE
 
 END_SECONDS = 2.0
@@ -153,6 +153,6 @@ class Process:
 
 def _environment() -> dict[str, str]:
     """Ours without what ties and guards the processes of a run: the program is its user's own."""
-    kept = {name: value for name, value in os.environ.items() if name not in (guard.VARIABLE, HOST_VARIABLE)}
+    kept = {name: value for name, value in heirs.disowned(os.environ).items() if name != HOST_VARIABLE}
     # A Python program would otherwise keep its lines in a buffer.
     return kept | {"PYTHONUNBUFFERED": "1"}

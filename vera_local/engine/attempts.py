@@ -52,7 +52,11 @@ def note(call: str, destination: str, verdict: Verdict, frame: FrameType | None)
 def _process() -> str:
     """What a process that Python started is called there; else the program's name."""
     name = multiprocessing.process.current_process().name
-    return name if name != "MainProcess" else Path(sys.argv[0] if sys.argv else "python").name or "python"
+    if name != "MainProcess":
+        return name
+    # `-c` or `-m` stand in a program's place; so early, there may be no arguments yet.
+    program = Path((getattr(sys, "argv", None) or [""])[0]).name
+    return "python" if program in ("", "-c", "-m") else program
 
 
 def _stack(frame: FrameType | None) -> tuple[str, ...]:

@@ -18,7 +18,18 @@ from vera_local.engine.guard import install_if_told
 HOST_VARIABLE = "VERA_LOCAL_HOST"
 """Holds the process id of the hosting run. Unset, the plugin does nothing: other users of vLLM are left alone."""
 
+PLUGIN = "vera_local"
+"""What the entry point is called."""
+
 _PR_SET_PDEATHSIG = 1
+_CHOICE = "VLLM_PLUGINS"
+
+
+def be_loaded() -> None:
+    """Add our plugin to the ones that the user has chosen for vLLM, if so: a choice leaves out all others."""
+    chosen = os.environ.get(_CHOICE)
+    if chosen is not None and PLUGIN not in chosen.split(","):
+        os.environ[_CHOICE] = f"{chosen},{PLUGIN}"
 
 
 def register() -> None:

@@ -1,8 +1,9 @@
 """Refuses what would leave the machine: connections and name look-ups beyond it. Knows no run, no chatbot, no server.
 
 It is an audit hook, which Python asks before each such call and which nothing can take away again. It sees what Python
-code does, in every thread and forked child; not what a library does with sockets of its own in machine code, nor what
-programs do that a process starts. The standard library alone, since it is in place before anything else is imported.
+code does, in every thread, forked child and Python that is started; not what a library does with sockets of its own in
+machine code, nor what other programs do. The standard library alone, since it is in place before anything else is
+imported.
 """
 
 from __future__ import annotations
@@ -19,11 +20,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from vera_local.engine import attempts
+from vera_local.engine import attempts, heirs
 from vera_local.engine.attempts import Attempt, Verdict
-
-VARIABLE = "VERA_LOCAL_GUARD"
-"""Carries the settings to the processes that a run starts; set by `install` alone."""
 
 Mode = Literal["refuse", "log"]
 
@@ -66,7 +64,7 @@ _own = _Process()
 
 
 def install(settings: Settings | None = None) -> None:
-    """Guard this process, and those that import this package or load its plugin from now on."""
+    """Guard this process, and each Python that it starts from now on."""
     _use(settings or Settings())
     if not _own.installed:
         _own.installed = True
@@ -77,7 +75,7 @@ def install(settings: Settings | None = None) -> None:
 
 def install_if_told() -> None:
     """Guard this process as the run that started it has told; nothing where there is none."""
-    told = os.environ.get(VARIABLE)
+    told = heirs.told()
     if told is None or _own.installed:
         return
     try:
@@ -100,7 +98,7 @@ def configure(**changes: Any) -> None:
 
 def _use(settings: Settings) -> None:
     _own.settings = settings
-    os.environ[VARIABLE] = json.dumps(asdict(settings))
+    heirs.tell(json.dumps(asdict(settings)))
     if settings.log is not None and attempts.write(Path(settings.log), _own.waiting):
         _own.waiting = []
 

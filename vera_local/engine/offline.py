@@ -11,6 +11,9 @@ SWITCHES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
+    # The hub's downloads in machine code, which no audit hook sees, and what they report.
+    "HF_HUB_DISABLE_XET": "1",
+    "HF_XET_TELEMETRY_ENABLED": "0",
     "OTEL_SDK_DISABLED": "true",
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -19,8 +22,13 @@ SWITCHES = {
     "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
     # transformers would ask the hub in the background for a model's weights in another format.
     "DISABLE_SAFETENSORS_CONVERSION": "1",
+    # Compiled kernels from the hub.
+    "USE_HUB_KERNELS": "0",
     # Another hub than Hugging Face's.
     "VLLM_USE_MODELSCOPE": "0",
+    # On a GPU vLLM asks NVIDIA's server whether FlashInfer could fetch kernels there: it shall find none.
+    "FLASHINFER_CUBINS_REPOSITORY": "http://127.0.0.1:9/",
+    "FLASHINFER_NO_DOWNLOAD": "1",
     # vLLM otherwise learns its own address by connecting a UDP socket to a public one.
     "VLLM_HOST_IP": "127.0.0.1",
     # The processes of one model talk over loopback, not over an interface that others can reach.

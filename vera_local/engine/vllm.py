@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vera_local.engine.child import HOST_VARIABLE
+from vera_local.engine.child import HOST_VARIABLE, be_loaded
 from vera_local.engine.gpus import find_gpu, ridge
 from vera_local.engine.labels import check_labels
 from vera_local.engine.machine import Machine, loaded_bytes, this_machine
@@ -225,6 +225,7 @@ def _start(profile: Profile, folder: Path, log: Path, place: Place) -> AsyncLLM:
 
 def _prepare_environment() -> None:
     go_offline()
+    be_loaded()
     os.environ["VLLM_RPC_BASE_PATH"] = str(make_sockets_folder())
     os.environ[HOST_VARIABLE] = str(os.getpid())
     os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
