@@ -60,9 +60,10 @@ def test_what_is_not_named_is_refused_logged_and_fails_the_run(bot: Path, proces
     (attempt,) = read(bot / "run" / "network.log")
     assert attempt.verdict == "refused"
     assert any("far_bot.py:6 reply" in call for call in attempt.stack)
-    assert network(bot) == {"guard": "refuse", "hosts": [], "attempts": 1}
+    assert network(bot) == {"guard": "refuse", "hosts": [], "attempts": {"refused": 1, "let through": 0}}
     again = process(*RUN, "--chatbot", "python:far_bot:make")
     assert again.returncode == 0, again.stderr
+    assert "1 attempt beyond this machine in earlier starts of this run" in again.stderr
     assert said(bot) == "refused"
 
 
@@ -81,7 +82,8 @@ def test_a_host_that_the_config_names_is_reached_and_recorded(bot: Path, process
     assert done.returncode == 0, done.stderr
     assert "network  this machine and 192.0.2.7; anything beyond is refused" in done.stderr
     assert said(bot) == "reached"
-    assert network(bot) == {"guard": "refuse", "hosts": ["192.0.2.7"], "attempts": 0}
+    attempts = {"refused": 0, "let through": 0}
+    assert network(bot) == {"guard": "refuse", "hosts": ["192.0.2.7"], "attempts": attempts}
     assert not (bot / "run" / "network.log").exists()
 
 

@@ -64,24 +64,42 @@ def test_the_user_is_told_what_can_be_reached(make: MakePlan) -> None:
 async def test_a_quiet_run_has_no_log_and_says_so(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
     plan = make(personas=1, turns=2)
     await run(plan, answering(at_random), watcher)
-    assert noted(plan) == {"guard": "off", "hosts": [], "attempts": 0}
+    assert noted(plan) == {"guard": "off", "hosts": [], "attempts": {"refused": 0, "let through": 0}}
     assert not (plan.out / LOG).exists()
 
 
 async def test_a_refused_attempt_of_any_process_fails_the_run_once(
-    make: MakePlan, answering: Answering, watcher: Watcher
+    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(watcher, "say", said.append)
     plan = make(personas=1, turns=2)
     with pytest.raises(WentBeyond, match=r"1 attempt to reach .* 192\.0\.2\.7:80 in .*network\.log") as failed:
         await run(plan, answering(beyond(plan, "refused")), watcher)
     assert isinstance(failed.value, EngineError)
-    assert noted(plan)["attempts"] == 1
+    assert noted(plan)["attempts"] == {"refused": 1, "let through": 0}
     assert not (plan.out / "scores.json").exists()
     again = answering(at_random)
     outcome = await run(plan, again, watcher)
     assert outcome.scores
     assert again.requests == [], "all that was finished is kept"
-    assert noted(plan)["attempts"] == 1
+    assert noted(plan)["attempts"] == {"refused": 1, "let through": 0}
+    assert any("1 attempt beyond this machine in earlier starts of this run" in line for line in said)
+    await run(plan, answering(at_random), watcher)
+    assert noted(plan)["attempts"] == {"refused": 1, "let through": 0}
+
+
+async def test_attempts_of_a_start_that_was_killed_are_counted_by_the_next(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan = make(personas=1, turns=2)
+    await run(plan, answering(at_random), watcher)
+    write(plan.out / LOG, [note("connect", "192.0.2.7:80", "refused", None)])
+    await run(plan, answering(at_random), watcher)
+    assert noted(plan)["attempts"] == {"refused": 1, "let through": 0}
+    (plan.out / LOG).unlink()
+    await run(plan, answering(at_random), watcher)
+    assert noted(plan)["attempts"] == {"refused": 1, "let through": 0}
 
 
 async def test_an_attempt_that_was_let_through_is_told_and_counted(
@@ -93,7 +111,7 @@ async def test_an_attempt_that_was_let_through_is_told_and_counted(
     outcome = await run(plan, answering(beyond(plan, "let through")), watcher)
     assert outcome.scores
     assert any("1 attempt beyond this machine, let through as asked" in line for line in said)
-    assert noted(plan)["attempts"] == 1
+    assert noted(plan)["attempts"] == {"refused": 0, "let through": 1}
 
 
 async def test_the_guard_is_no_part_of_what_a_run_is(make: MakePlan, answering: Answering, watcher: Watcher) -> None:

@@ -137,13 +137,20 @@ def enter_residency(folder: Path, arrangement: Arrangement) -> None:
         save(folder, noted)
 
 
-def enter_network(folder: Path, guard: str, hosts: Sequence[str], attempts: int) -> None:
-    """Note how the run was guarded last, which hosts it could reach, and how often it tried to reach others."""
+def network_attempts(folder: Path) -> Mapping[str, int]:
+    """What became of attempts beyond this machine -> how many there were, as far as the run has noted them."""
     manifest = read(folder)
     assert manifest is not None
-    before = manifest.get("network", {"hosts": [], "attempts": 0})
-    reachable, tried = dict.fromkeys([*before["hosts"], *hosts]), before["attempts"] + attempts
-    noted = manifest | {"network": {"guard": guard, "hosts": list(reachable), "attempts": tried}}
+    noted: Mapping[str, int] = manifest.get("network", {}).get("attempts", {})
+    return noted
+
+
+def enter_network(folder: Path, guard: str, hosts: Sequence[str], attempts: Mapping[str, int]) -> None:
+    """Note how the run was guarded last, which hosts it could ever reach, and all its attempts to reach others."""
+    manifest = read(folder)
+    assert manifest is not None
+    reachable = dict.fromkeys([*manifest.get("network", {}).get("hosts", ()), *hosts])
+    noted = manifest | {"network": {"guard": guard, "hosts": list(reachable), "attempts": dict(attempts)}}
     if noted != manifest:
         save(folder, noted)
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from vera_local.chatbot import HttpSettings, OpenAISettings, PythonSettings
 from vera_local.engine import attempts, guard
-from vera_local.engine.attempts import Attempt
+from vera_local.engine.attempts import Attempt, Verdict
 from vera_local.engine.seam import EngineError
 from vera_local.run import manifest
 from vera_local.run.plan import Plan
 
 LOG = "network.log"
+
+BEYOND: tuple[Verdict, ...] = ("refused", "let through")
+"""What can become of an attempt to reach something beyond this machine."""
 
 Say = Callable[[str], None]
 
@@ -51,15 +54,34 @@ def allow(plan: Plan) -> None:
 def logged(plan: Plan, say: Say) -> Iterator[None]:
     """Keep in the run's folder what is attempted meanwhile beyond this machine and the hosts of the config.
 
-    Raises WentBeyond at the end where something was refused, and says so where it was let through; the manifest
-    counts both.
+    Raises WentBeyond at the end where something was refused, and says so where it was let through now or something was
+    attempted in earlier starts; the manifest counts all.
     """
+    log = plan.out / LOG
+    before = _before(plan.out)
     with kept(plan.out) as tried:
         try:
             yield
         finally:
-            manifest.enter_network(plan.out, _mode(plan), hosts_of(plan), len(tried()))
-    judge(tried(), plan.out / LOG, say)
+            manifest.enter_network(plan.out, _mode(plan), hosts_of(plan), _added(before, _counted(tried())))
+    judge(tried(), log, say)
+    if earlier := sum(before.values()):
+        say(f"Network: {_times(earlier, 'attempt')} beyond this machine in earlier starts of this run; see {log}.")
+
+
+def _before(folder: Path) -> dict[str, int]:
+    """The attempts of earlier starts: one that was killed has noted them in the log alone."""
+    noted, logged = manifest.network_attempts(folder), _counted(attempts.read(folder / LOG))
+    return {verdict: max(noted.get(verdict, 0), logged[verdict]) for verdict in logged}
+
+
+def _counted(tried: Iterable[Attempt]) -> dict[str, int]:
+    verdicts = [attempt.verdict for attempt in tried]
+    return {verdict: verdicts.count(verdict) for verdict in BEYOND}
+
+
+def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {verdict: one[verdict] + other[verdict] for verdict in one}
 
 
 @contextmanager

@@ -46,6 +46,7 @@ def provenance(record: Record, *, redact: bool) -> Provenance:
         "Files of the bundle (sha256)": tuple(_digests(record.manifest["identity"]["bundle"].get("files", {}))),
         "Versions": tuple(_versions(record.manifest)),
         "Machine": tuple(_machine(record.manifest)),
+        "Network": tuple(_network(record.manifest.get("network", {}))),
     }
     text = visible(json.dumps(manifest, indent=2, ensure_ascii=False))
     facts = {name: its for name, its in found.items() if its}
@@ -82,6 +83,15 @@ def _machine(manifest: Mapping[str, Any]) -> Iterator[Fact]:
     for name, value in manifest.get("hardware", {}).items():
         if value not in (None, [], ""):
             yield Fact(name.replace("_", " ").capitalize(), value if isinstance(value, str) else json.dumps(value))
+
+
+def _network(noted: Mapping[str, Any]) -> Iterator[Fact]:
+    """What the run could reach and what it tried to reach, in all its starts."""
+    if noted:
+        yield Fact("Guard", noted["guard"])
+        yield Fact("Hosts beyond this machine that it could reach", visible(", ".join(noted["hosts"])) or "none")
+        for verdict, times in noted["attempts"].items():
+            yield Fact(f"Attempts to reach others that were {verdict}", str(times))
 
 
 def _without_secrets(part: Any) -> Any:
