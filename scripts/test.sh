@@ -2,27 +2,61 @@
 # The tests in one command: sets up the environment with the test tools, then runs pytest with the arguments given.
 # Paths in the arguments are relative to the root of the checkout.
 #
-# The tests of pages need a browser: where there is none and apt-get may install one (as in a container, where one is
-# root), Debian's chromium is installed. Where that cannot be, these tests say so and are passed over.
+#   bash scripts/test.sh [ARGUMENTS OF PYTEST]
+#   bash scripts/test.sh --offline [ARGUMENTS OF PYTEST]    all tests where there is no network but loopback
+#
+# The tests of pages need a browser, those of the network strace and ip: what is missing is installed where apt-get may do
+# that (as in a container, where one is root). Where that cannot be, these tests say so and are passed over.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
-bash "$root/scripts/setup.sh" --test
-cd "$root"
 
-browser() {
+say() { echo "test: $*" >&2; }
+
+# has NAME...: whether there is one of these programs.
+has() {
     local name
-    for name in chromium chromium-browser google-chrome; do
+    for name in "$@"; do
         if command -v "$name" >/dev/null; then return; fi
     done
-    if [[ "$(id -u)" != 0 ]] || ! command -v apt-get >/dev/null; then return; fi
-    echo "test: installing chromium by apt-get, for the tests of pages" >&2
+    return 1
+}
+
+# The packages of Debian with what is missing.
+missing() {
+    has chromium chromium-browser google-chrome || echo chromium fonts-dejavu-core
+    has strace || echo strace
+    has ip || echo iproute2
+}
+
+install_tools() {
+    local packages
+    read -r -d '' -a packages <<<"$(missing)" || true
+    if [[ ${#packages[@]} == 0 || "$(id -u)" != 0 ]] || ! has apt-get; then return; fi
+    say "installing ${packages[*]} by apt-get"
     export DEBIAN_FRONTEND=noninteractive
     {
         apt-get -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=30 update
-        apt-get -qq install --yes --no-install-recommends chromium fonts-dejavu-core
-    } >/dev/null || echo "test: chromium was not had; the tests of pages are passed over" >&2
+        apt-get -qq install --yes --no-install-recommends "${packages[@]}"
+    } >/dev/null || say "${packages[*]} were not had; the tests that need them are passed over"
 }
 
-browser
-exec .venv/bin/python -m pytest "$@"
+# A network namespace with no interface but loopback; who is not root is in a namespace of users, too.
+alone=(unshare --net)
+if [[ "$(id -u)" != 0 ]]; then alone+=(--map-root-user); fi
+alone+=(sh -c 'ip link set lo up && exec "$@"' sh)
+
+where=()
+if [[ "${1:-}" == --offline ]]; then
+    where=("${alone[@]}")
+    shift
+fi
+
+bash "$root/scripts/setup.sh" --test
+cd "$root"
+install_tools
+if [[ ${#where[@]} != 0 ]] && ! "${where[@]}" true; then
+    say "--offline: no network namespace can be made here; it takes unshare and ip, and a kernel that lets users make one"
+    exit 1
+fi
+exec "${where[@]}" .venv/bin/python -m pytest "$@"

@@ -1,4 +1,4 @@
-"""That nothing leaves, shown on the real thing: traced from outside, and where there is no network at all."""
+"""That nothing leaves, shown on the real thing: by the proof, traced from outside, and where there is no network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,9 +20,37 @@ LONGEST = 900
 
 ALONE = ("unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 
-SOCKET = re.compile(
-    r"(?:connect|sendto|sendmsg|sendmmsg|bind)\(.*sa_family=AF_INET6?,.*?(?:inet_addr|inet_pton)\(([^)]*)\)"
-)
+ADDRESS = re.compile(r"sa_family=AF_INET6?,.*?(?:inet_addr\(|inet_pton\(AF_INET6, )\"([^\"]*)\"")
+"""An address in a line of strace."""
+NEAR = ("127.", "::1", "::ffff:127.")
+
+# The proof itself with an engine that answers at random; before that it starts a process. Everything else is real.
+PROOF = """\
+import random, subprocess, sys
+from vera_local.cli import main, offline
+from vera_local.engine import heirs
+from vera_local.engine.fake import FakeEngine
+
+code, guarded = sys.argv.pop(1), sys.argv.pop(1) == "guarded"
+
+def answer(request):
+    draw = random.Random(request.sampling.seed)
+    options = [option.replace("\\\\", "") for option in (request.pattern or "Hello.").strip("()$").split("|")]
+    return draw.choice(options)
+
+def opener(log):
+    async def open_engine(opening):
+        environment = None if guarded else heirs.disowned(heirs.os.environ)
+        child = subprocess.Popen([sys.executable, "-c", code], env=environment, stdin=-1, stdout=-1, stderr=-3)
+        # The other one lives on once it has told that it is ready.
+        child.communicate() if guarded else child.stdout.readline()
+        return FakeEngine(answer)
+
+    return open_engine
+
+offline.opener = opener
+main()
+"""
 
 
 def can_be_alone() -> bool:
@@ -34,9 +62,28 @@ def works(command: Sequence[str]) -> bool:
 
 
 def ran(*command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([*([more.pop("first")] if "first" in more else []), str(ROOT)])
     return subprocess.run(
-        [*map(str, command)], env=os.environ | more, capture_output=True, text=True, timeout=LONGEST, check=False
-    )
+        [*map(str, command)], env=os.environ | {"PYTHONPATH": path} | more, capture_output=True, text=True,
+        timeout=LONGEST, check=False,
+    )  # fmt: skip
+
+
+def beyond(trace: str) -> Iterator[str]:
+    """Calls in strace's output that lead to another machine, or let one in."""
+    open_to_all: set[tuple[str, str]] = set()
+    for line in trace.splitlines():
+        process, _, call = line.partition(" ")
+        name, _, arguments = call.strip().partition("(")
+        if name == "listen" and (process, arguments.partition(",")[0]) in open_to_all:
+            yield line
+        address = ADDRESS.search(line)
+        if address is None or address[1].startswith(NEAR):
+            continue
+        if name in ("connect", "sendto", "sendmsg", "sendmmsg") and address[1] not in ("0.0.0.0", "::"):
+            yield line
+        if name == "bind":
+            open_to_all.add((process, arguments.partition(",")[0]))
 
 
 @pytest.mark.vllm
@@ -49,8 +96,55 @@ def test_an_evaluation_connects_to_nothing_beyond_this_machine_also_as_seen_from
     assert told["beyond"] == 0 and told["sockets"] == []
     traced = trace.read_text(encoding="utf-8", errors="replace")
     assert len({line.split()[0] for line in traced.splitlines()}) >= 3, "vLLM's processes were to be seen"
-    addresses = [found for line in traced.splitlines() if (found := SOCKET.search(line))]
-    assert [found[0] for found in addresses if not re.search(r'"(127\.|::1"|0\.0\.0\.0"|::")', found[1])] == []
+    assert "inet_addr" in traced, "vLLM's processes were to talk to each other"
+    assert list(beyond(traced)) == []
+
+
+@pytest.mark.skipif(not works(["strace", "-f", "-o", "/dev/null", "true"]), reason="strace cannot trace here")
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [
+        ("socket.socket(type=socket.SOCK_DGRAM).connect(('192.0.2.7', 9))", ["connect"]),
+        ("socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).connect(('2001:db8::1', 9))", ["connect"]),
+        ("socket.socket(type=socket.SOCK_DGRAM).sendto(b'', ('192.0.2.7', 9))", ["sendto"]),
+        ("socket.create_server(('', 0))", ["listen"]),
+        ("socket.create_server(('127.0.0.1', 0))", []),
+        ("socket.socket(type=socket.SOCK_DGRAM).connect(('127.0.0.1', 9))", []),
+        ("socket.socket().bind(('', 0))", []),
+    ],
+)
+def test_the_look_from_outside_sees_what_leads_elsewhere(tmp_path: Path, code: str, calls: list[str]) -> None:
+    command = [sys.executable, "-c", f"import contextlib, socket\nwith contextlib.suppress(OSError):\n    {code}"]
+    ran("strace", "-f", "-qq", "-e", "trace=network", "-o", tmp_path / "trace", *command)
+    found = beyond((tmp_path / "trace").read_text(encoding="utf-8"))
+    assert [line.partition(" ")[2].strip().partition("(")[0] for line in found] == calls
+
+
+def test_the_proof_tells_who_asked_for_another_machine_and_fails() -> None:
+    done = ran(sys.executable, "-c", PROOF, "import socket; socket.create_connection(('192.0.2.7', 80))", "guarded",
+               "doctor", "--offline")  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"^ *\d+  python +refused +connect +192\.0\.2\.7:80$", done.stdout, re.M), done.stdout
+    assert re.search(r"<string>:1 <module>$", done.stdout, re.M), "the calls that led there"
+    assert done.stdout.endswith("Attempts beyond this machine: 1. Sockets that lead beyond it: 0.\n")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_proof_sees_the_sockets_of_a_process_without_a_guard_and_fails() -> None:
+    held = "import socket, sys; ours = socket.create_server(('', 0)); print(1, flush=True); sys.stdin.read()"
+    done = ran(sys.executable, "-c", PROOF, held, "alone", "doctor", "--offline", "--json")
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert told["beyond"] == 0
+    assert [seen["told"].rpartition(":")[0] for seen in told["sockets"]] == ["listening at 0.0.0.0"]
+
+
+def test_the_proof_succeeds_where_nothing_was_asked_for() -> None:
+    done = ran(sys.executable, "-c", PROOF, "import socket; socket.getaddrinfo('localhost', 1)", "guarded",
+               "doctor", "--offline")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^ *\d+  python +allowed +getaddrinfo +name localhost$", done.stdout, re.M), done.stdout
+    assert done.stdout.endswith("Attempts beyond this machine: 0. Sockets that lead beyond it: 0.\n")
 
 
 @pytest.mark.skipif(not can_be_alone(), reason="no network namespace can be made here (unshare, ip)")
@@ -58,7 +152,6 @@ def test_where_there_is_no_network_a_run_works_the_same(tmp_path: Path) -> None:
     arguments = ("--bundle", "psychosis", "--personas", "1", "--out", tmp_path / "run")
     bot = tmp_path / "near_bot.py"
     bot.write_text("def make():\n    return lambda message, history: 'I hear you.'\n", encoding="utf-8")
-    path = os.pathsep.join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    done = ran(*ALONE, PROGRAM, "simulate", *arguments, "--chatbot", "python:near_bot:make", PYTHONPATH=path)
+    done = ran(*ALONE, PROGRAM, "simulate", *arguments, "--chatbot", "python:near_bot:make", first=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "I hear you." in (tmp_path / "run" / "conversations.jsonl").read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -29,11 +30,9 @@ async def prove(engine: EngineName, console: Console, *, as_json: bool) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         plan = make_plan(RunConfig(personas=1, turns=2, out=out, engine=engine))
-        with watched() as sockets:
-            try:
-                await run_plan(plan, opener(out / "engine.log"), Watcher(console))
-            except network.WentBeyond as error:
-                console.print(str(error), highlight=False, markup=False, soft_wrap=True)
+        # What it would say is told below, of each attempt.
+        with watched() as sockets, suppress(network.WentBeyond):
+            await run_plan(plan, opener(out / "engine.log"), Watcher(console))
         tried = attempts.read(out / network.LOG)
     beyond = [attempt for attempt in tried if attempt.verdict != "allowed"]
     _show_json(tried, sockets, len(beyond)) if as_json else _show(tried, sockets, len(beyond))
@@ -41,17 +40,21 @@ async def prove(engine: EngineName, console: Console, *, as_json: bool) -> bool:
 
 
 def _show(tried: Iterable[Attempt], sockets: Iterable[Seen], beyond: int) -> None:
-    for line, times in _lines(tried):
+    # Equal attempts of a process are one line, in the order of the first.
+    for (line, calls), times in Counter(map(_told, tried)).items():
         print(f"{line}{f'  ({times} times)' if times > 1 else ''}")
+        for call in calls:
+            print(f"{'':10}{call}")
     for seen in sorted(sockets):
         print(f"{seen.pid:>8}  {seen.process:<16} the kernel has a socket {seen.told}")
-    print(f"{beyond} attempts beyond this machine, {len(set(sockets))} sockets of the kernel that lead beyond it.")
+    print(f"Attempts beyond this machine: {beyond}. Sockets that lead beyond it: {len(set(sockets))}.")
 
 
-def _lines(tried: Iterable[Attempt]) -> list[tuple[str, int]]:
-    """One line for equal attempts of a process, in the order of the first, and how many there were."""
-    told = Counter(f"{a.pid:>8}  {a.process:<16} {a.verdict:<11} {a.call:<12} {a.destination}" for a in tried)
-    return list(told.items())
+def _told(attempt: Attempt) -> tuple[str, tuple[str, ...]]:
+    """One attempt in a line; for one beyond this machine also the calls that led to it."""
+    a = attempt
+    line = f"{a.pid:>8}  {a.process:<16} {a.verdict:<11} {a.call:<12} {a.destination}"
+    return line, () if a.verdict == "allowed" else a.stack
 
 
 def _show_json(tried: Iterable[Attempt], sockets: Iterable[Seen], beyond: int) -> None:

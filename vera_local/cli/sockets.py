@@ -42,6 +42,7 @@ def watched() -> Iterator[set[Seen]]:
     finally:
         done.set()
         watcher.join()
+        seen.update(beyond())
 
 
 def beyond() -> set[Seen]:
