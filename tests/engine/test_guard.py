@@ -131,11 +131,16 @@ attempt("no host", lambda: socket.getaddrinfo(None, port))
 attempt("address is no look-up", lambda: socket.getaddrinfo("192.0.2.7", port))
 attempt("asyncio", lambda: asyncio.run(asyncio.open_connection("localhost", port)))
 attempt("bind", lambda: udp().bind(("", 0)))
+attempt("our own name", lambda: {socket.getfqdn(), socket.getfqdn("127.0.0.1")} == {socket.gethostname()} or 1 / 0)
+def serve():
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    HTTPServer(("", 0), BaseHTTPRequestHandler).server_close()
+attempt("a server", serve)
 """
 
 NEAR = [
     "IPv4", "another loopback address", "name", "unspecified", "mapped", "IPv6", "unix", "unix datagram", "look-up",
-    "no host", "address is no look-up", "asyncio", "bind",
+    "no host", "address is no look-up", "asyncio", "bind", "our own name", "a server",
 ]  # fmt: skip
 
 Results = dict[str, str]

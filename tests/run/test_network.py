@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from vera_local.engine.attempts import Verdict, note, write
 from vera_local.engine.seam import EngineError, Request
 from vera_local.run import Plan, Watcher, run
-from vera_local.run.network import LOG, WentBeyond, hosts_of, network_line
+from vera_local.run.network import LOG, WentBeyond, hosts_of, judge, network_line
 
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
@@ -112,6 +113,18 @@ async def test_an_attempt_that_was_let_through_is_told_and_counted(
     assert outcome.scores
     assert any("1 attempt beyond this machine, let through as asked" in line for line in said)
     assert noted(plan)["attempts"] == {"refused": 0, "let through": 1}
+
+
+def test_ray_asking_for_its_cloud_is_refused_and_told_and_no_reason_to_fail(tmp_path: Path) -> None:
+    said: list[str] = []
+    asked = note("connect", "169.254.169.254:80", "refused", None)
+    asked = replace(
+        asked, stack=("/v/ray/_common/usage/usage_lib.py:718 cloud_metadata_request", "/v/guard.py:1 method")
+    )
+    judge((asked, asked), tmp_path / LOG, said.append)
+    assert said == [f"Network: 2 attempts of Ray to learn which cloud it is in, refused; see {tmp_path / LOG}."]
+    with pytest.raises(WentBeyond, match=r"2 attempts .* such as connect 192\.0\.2\.7:80"):
+        judge((asked, note("connect", "192.0.2.7:80", "refused", None)), tmp_path / LOG, said.append)
 
 
 async def test_the_guard_is_no_part_of_what_a_run_is(make: MakePlan, answering: Answering, watcher: Watcher) -> None:

@@ -70,6 +70,7 @@ def install(settings: Settings | None = None) -> None:
         _own.installed = True
         _learn_addresses()
         _look_at_names_first()
+        _know_our_own_name()
         sys.addaudithook(_watch)
 
 
@@ -272,3 +273,15 @@ def _asking_first(original: Callable[..., Any], place: int) -> Callable[..., Any
         return original(self, *args)
 
     return method
+
+
+def _know_our_own_name() -> None:
+    """Let the full name of this machine be the one it has: Python's servers look it up when they begin to listen."""
+    original = socket.getfqdn
+
+    @functools.wraps(original)
+    def getfqdn(name: str = "") -> str:
+        ours = socket.gethostname()
+        return ours if is_here(name.strip()) or name == ours else original(name)
+
+    socket.getfqdn = getfqdn

@@ -9,6 +9,8 @@ SWITCHES = {
     "VLLM_DO_NOT_TRACK": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
+    # Where it would report that it is switched off.
+    "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9/",
     "DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     # The hub's downloads in machine code, which no audit hook sees, and what they report.

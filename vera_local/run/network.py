@@ -19,6 +19,10 @@ LOG = "network.log"
 BEYOND: tuple[Verdict, ...] = ("refused", "let through")
 """What can become of an attempt to reach something beyond this machine."""
 
+RAYS_QUESTION = "/ray/_common/usage/usage_lib.py:"
+"""Where a helper process that Ray starts, which knows nothing of a run, asks whether it is in somebody's cloud. No
+switch of Ray's stops it, so being refused there is no reason for a run to fail."""
+
 Say = Callable[[str], None]
 
 
@@ -103,13 +107,17 @@ def kept(folder: Path) -> Iterator[Callable[[], tuple[Attempt, ...]]]:
 def judge(tried: tuple[Attempt, ...], log: Path, say: Say) -> None:
     """Raises WentBeyond where one of these attempts was refused; says how many there were where none was."""
     refused = [attempt for attempt in tried if attempt.verdict == "refused"]
-    if refused:
+    of_ray = [attempt for attempt in refused if any(RAYS_QUESTION in call for call in attempt.stack)]
+    if len(refused) > len(of_ray):
+        other = next(attempt for attempt in refused if attempt not in of_ray)
         raise WentBeyond(
-            f"{_times(len(refused), 'attempt')} to reach something beyond this machine, such as {refused[0].told()}; "
+            f"{_times(len(refused), 'attempt')} to reach something beyond this machine, such as {other.told()}; "
             f"{log} has each with its stack; name the host in the config where the run needs it, or use --guard log"
         )
-    if tried:
-        say(f"Network: {_times(len(tried), 'attempt')} beyond this machine, let through as asked; see {log}.")
+    if refused:
+        say(f"Network: {_times(len(refused), 'attempt')} of Ray to learn which cloud it is in, refused; see {log}.")
+    if let_through := len(tried) - len(refused):
+        say(f"Network: {_times(let_through, 'attempt')} beyond this machine, let through as asked; see {log}.")
 
 
 def _times(number: int, noun: str) -> str:
