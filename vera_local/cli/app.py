@@ -121,6 +121,17 @@ Guard = Annotated[
     typer.Option(metavar="refuse|log", help="What happens to connections beyond this machine and the config's hosts."),
 ]
 
+Ray = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS|local", help="Spread the run over a Ray cluster, or over workers on this machine."),
+]
+Actors = Annotated[
+    str | None, typer.Option(metavar="N", help="Workers of a Ray cluster; without it as many as it has room for.")
+]
+ActorGpus = Annotated[
+    str | None, typer.Option(metavar="N", help="GPUs of each worker; without it as few as keep all models awake.")
+]
+
 Offline = Annotated[
     bool, typer.Option("--offline", help="Evaluate one conversation and tell every connection; 1 if one left.")
 ]
@@ -157,6 +168,9 @@ def run(
     lookahead: Lookahead = None,
     code: Code = None,
     guard: Guard = None,
+    ray: Ray = None,
+    actors: Actors = None,
+    actor_gpus: ActorGpus = None,
     as_json: Json = False,
 ) -> None:
     """Simulate, judge and score. Without options: a small demonstration with the embedded model."""
@@ -167,6 +181,7 @@ def run(
         engine=engine, simulator=simulator, chatbot=chatbot, judge=judge, check_personas=check_personas,
         judge_mode=judge_mode, judge_repeats=judge_repeats, judge_window=judge_window,
         no_evidence=no_evidence, no_confidence=no_confidence, replicas=replicas, lookahead=lookahead, guard=guard,
+        ray=ray, actors=actors, actor_gpus=actor_gpus,
     )  # fmt: skip
     _evaluate(plan, judge=True, as_json=as_json)
 
@@ -207,6 +222,9 @@ def simulate(
     replicas: Replicas = None,
     code: Code = None,
     guard: Guard = None,
+    ray: Ray = None,
+    actors: Actors = None,
+    actor_gpus: ActorGpus = None,
     as_json: Json = False,
 ) -> None:
     """Hold the conversations only; `vera-local judge RUN` rates them later."""
@@ -215,6 +233,7 @@ def simulate(
         controls=controls or None, turns=turns, first=first, earliest_end=earliest_end,
         max_total_words=max_total_words, repeats=repeats, seed=seed,
         engine=engine, simulator=simulator or None, chatbot=chatbot, replicas=replicas, guard=guard,
+        ray=ray, actors=actors, actor_gpus=actor_gpus,
     )  # fmt: skip
     _evaluate(make_plan(load_config(config, flags)), judge=False, as_json=as_json)
 
@@ -234,6 +253,9 @@ def judge(
     lookahead: Lookahead = None,
     code: Code = None,
     guard: Guard = None,
+    ray: Ray = None,
+    actors: Actors = None,
+    actor_gpus: ActorGpus = None,
     as_json: Json = False,
 ) -> None:
     """Rate the conversations of a run with the judges it names, or with further ones; only what is missing is asked."""
@@ -243,6 +265,7 @@ def judge(
     flags = _flags(
         out=folder, engine=engine, judge=judge or None, check_personas=check_personas or None,
         replicas=replicas, lookahead=lookahead, guard=guard,
+        ray=ray, actors=actors, actor_gpus=actor_gpus,
         **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
     )  # fmt: skip
     plan = make_plan(load_config(None, flags, stored))

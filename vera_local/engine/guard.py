@@ -91,6 +91,12 @@ def installed() -> bool:
     return _own.installed
 
 
+def as_told(**changes: Any) -> str | None:
+    """What to have in VARIABLE for a process that is to be guarded as this one is, with these settings changed; None
+    where this one is not guarded."""
+    return json.dumps(asdict(replace(_own.settings, **changes))) if _own.installed else None
+
+
 def configure(**changes: Any) -> None:
     """Change settings of this process and of those that it starts from now on; nothing where it is not guarded."""
     if _own.installed:

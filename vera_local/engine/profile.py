@@ -140,6 +140,7 @@ class Profile(Part):
     what one token takes in the KV cache, over all layers, at the dtype the engine uses. `context`: tokens per sequence.
     `parameters_billion`: how many numbers the weights are, None where their size and dtype tell it; `active_billion`:
     those that one token is multiplied with, None where that is all. Only predictions of time read these two.
+    `node_labels`: labels that a machine of a cluster must have to host it.
     """
 
     name: str = Field(min_length=1)
@@ -156,6 +157,7 @@ class Profile(Part):
     template: Template
     roles: Roles
     fits: Fits | None = None
+    node_labels: dict[str, str] = {}
 
     def engine_arguments(self) -> dict[str, Any]:
         """The engine arguments that the profile sets, by their names in the engine."""

@@ -39,6 +39,16 @@ def _folder_name(value: Any) -> Any:
     return value
 
 
+def _cluster_name(value: Any) -> Any:
+    """Ray would look for a cluster by itself."""
+    if value == "":
+        raise ValueError("name a cluster's address (HOST:PORT), auto or local")
+    return value
+
+
+SPREAD = frozenset({"ray", "actors", "actor_gpus"})
+"""Keys that say where a run is worked on, each time that it is."""
+
 Personas = Annotated[int | list[str] | None, BeforeValidator(_persona_choice)]
 
 
@@ -54,7 +64,9 @@ class RunConfig(BaseModel):
     both sides together have written so many. `check_personas`: the first judge rates how real the personas are.
     `replicas`: how many engines host each in-process model. `lookahead`: at most so many questions of a dimension are
     asked before it is known that they will be needed; None: as many as pay. `guard`: whether what would leave this
-    machine, and the hosts that the config names, is refused or only noted. None of the three changes what a run finds.
+    machine, and the hosts that the config names, is refused or only noted. `ray`: address of a Ray cluster over which
+    the run is spread, or "local"; `actors`: on how many workers, None: as many as it has room for; `actor_gpus`: with
+    how many GPUs each, None: as few as keep all models awake. None of these changes what a run finds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -76,6 +88,9 @@ class RunConfig(BaseModel):
     replicas: Annotated[int, BeforeValidator(whole)] = Field(default=1, ge=1)
     lookahead: Annotated[int | None, BeforeValidator(whole)] = Field(default=None, ge=0)
     guard: GuardName = "refuse"
+    ray: Annotated[str | None, BeforeValidator(_cluster_name)] = None
+    actors: Annotated[int | None, BeforeValidator(whole)] = Field(default=None, ge=1)
+    actor_gpus: Annotated[int | None, BeforeValidator(whole)] = Field(default=None, ge=0)
     simulator: Simulators = (SimulatorConfig(model=EMBEDDED),)
     chatbot: Chatbot = ChatbotConfig(model=EMBEDDED)
     judge: Judges = None

@@ -10,6 +10,8 @@ from vera_local.bundle import Bundle, load_bundle
 from vera_local.errors import UserError
 from vera_local.run import manifest, network
 from vera_local.run.chatbots import check_chatbot
+from vera_local.run.cluster.on_ray import on_ray
+from vera_local.run.cluster.spread import spread
 from vera_local.run.config_file import load_config
 from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.host import Host, Opener, Opening, key_of
@@ -40,7 +42,7 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
         with Store.open(plan.out) as store:
             store.begin(plan.conversations())
             with network.logged(plan, watcher.say):
-                await stages(plan, store, opener, watcher, simulate=True, judge=judge)
+                await _work_off(plan, store, opener, watcher, simulate=True, judge=judge)
             return publish(plan.out, plan.bundle, store)
 
 
@@ -53,8 +55,16 @@ async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
         manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
             with network.logged(plan, watcher.say):
-                await stages(plan, store, opener, watcher, simulate=False, judge=True)
+                await _work_off(plan, store, opener, watcher, simulate=False, judge=True)
             return publish(plan.out, plan.bundle, store)
+
+
+async def _work_off(plan: Plan, store: Store, opener: Opener, watcher: Watcher, *, simulate: bool, judge: bool) -> None:
+    """All that is missing: in this process, or in a cluster where the config names one."""
+    if plan.config.ray is None:
+        await stages(plan, store, opener, watcher, simulate=simulate, judge=judge)
+    else:
+        await spread(plan, store, on_ray, watcher, simulate=simulate, judge=judge)
 
 
 async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
@@ -65,8 +75,9 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
         # The transcripts are written when the first stage ends; before, a run may have been stopped with nothing yet.
         _must_be_whole(plan.out, begun=(plan.out / "conversations.jsonl").exists())
         return
-    # Raises where these models cannot work on this machine.
-    Host(opener, needs_of(plan, simulate=True, judge=judge))
+    if plan.config.ray is None:
+        # Raises where these models cannot work on this machine.
+        Host(opener, needs_of(plan, simulate=True, judge=judge))
     players = (*plan.speakers, *(seat.player for seat in plan.judges if judge))
     for player in {key_of(p): p for p in players if p.url is not None}.values():
         engine = await opener(Opening(player))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vera_local.errors import UserError
-from vera_local.run.config import RunConfig
+from vera_local.run.config import SPREAD, RunConfig
 from vera_local.run.roles import JudgeConfig
 from vera_local.run.seats import judge_name, judges_of
 
@@ -17,7 +17,7 @@ PATHS = {"model", "system_prompt", "path"}
 
 def kept_config(config: RunConfig) -> dict[str, Any]:
     """The config with absolute paths, so that a run is found whole from any folder."""
-    kept: dict[str, Any] = config.model_dump(mode="json")
+    kept: dict[str, Any] = config.model_dump(mode="json", exclude=set(SPREAD))
     kept["bundle"] = _absolute(kept["bundle"])
     simulators = kept["simulator"]
     kept["chatbot"] = _found(kept["chatbot"])

@@ -137,6 +137,15 @@ def enter_residency(folder: Path, arrangement: Arrangement) -> None:
         save(folder, noted)
 
 
+def enter_cluster(folder: Path, ray: str, workers: int, gpus: int, nodes: Sequence[str]) -> None:
+    """Note the cluster that the run was spread over last: Ray's version, workers with so many GPUs each, machines."""
+    manifest = read(folder)
+    assert manifest is not None
+    noted = manifest | {"cluster": {"ray": ray, "workers": workers, "gpus_each": gpus, "nodes": list(nodes)}}
+    if noted != manifest:
+        save(folder, noted)
+
+
 def network_attempts(folder: Path) -> Mapping[str, int]:
     """What became of attempts beyond this machine -> how many there were, as far as the run has noted them."""
     manifest = read(folder)

@@ -14,7 +14,7 @@ from vera_local.bundle import Bundle, Persona, load_bundle
 from vera_local.chatbot import External, OpenAISettings
 from vera_local.conversation import Conversation, Speaker
 from vera_local.errors import UserError
-from vera_local.run.config import RunConfig
+from vera_local.run.config import SPREAD, RunConfig
 from vera_local.run.players import Player, make_player
 from vera_local.run.roles import ChatbotConfig
 from vera_local.run.seats import Seat, seats_of
@@ -67,6 +67,7 @@ class Plan:
 
 def make_plan(config: RunConfig) -> Plan:
     """Look up what the config names; raises UserError for what cannot be found."""
+    _must_name_cluster(config)
     bundle = load_bundle(config.bundle, config.target, config.end_semantics)
     simulators = _simulators(config, bundle)
     chatbot, judges = _chatbot(config, bundle), seats_of(config, bundle)
@@ -85,6 +86,12 @@ def make_plan(config: RunConfig) -> Plan:
         system_prompt=_system_prompt(config, bundle),
         out=config.out or _default_folder(config, bundle, small=small),
     )
+
+
+def _must_name_cluster(config: RunConfig) -> None:
+    for key in ("actors", "actor_gpus"):
+        if getattr(config, key) is not None and config.ray is None:
+            raise UserError(f"--{key.replace('_', '-')}: holds for workers of a Ray cluster; name it with --ray")
 
 
 def _chatbot(config: RunConfig, bundle: Bundle) -> Player | External:
@@ -171,6 +178,6 @@ def _system_prompt(config: RunConfig, bundle: Bundle) -> str:
 
 def _default_folder(config: RunConfig, bundle: Bundle, *, small: bool) -> Path:
     """The same for the same conversations, so that the same command, or one with a further judge, finds its run."""
-    parts = config.model_dump(mode="json", exclude={"judge", "check_personas", "guard"}) | {"small": small}
+    parts = config.model_dump(mode="json", exclude={"judge", "check_personas", "guard", *SPREAD}) | {"small": small}
     text = json.dumps(parts, sort_keys=True)
     return Path("runs") / f"{bundle.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -43,5 +43,7 @@ def cost_of(work: Work, price: float, gpus: int | None) -> Cost:
 
 
 def _gpus(begun: Mapping[str, Any]) -> int:
+    if (cluster := begun.get("cluster")) is not None:
+        return int(cluster["workers"]) * int(cluster["gpus_each"])
     hardware = begun.get("hardware") or {}
     return int(hardware.get("gpus", 0)) if hardware.get("device") == "cuda" else 0

@@ -68,6 +68,11 @@ class Worker:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         return self._opened.result() if self._opened.done() else self._failure or Failure("it ended early", user=False)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it ended for a reason that it reported."""
+        return self._failure is not None
+
     async def give(self, tasks: Sequence[Task], closed: Collection[Line] = ()) -> None:
         """Jobs that it asked for, and the lines for which no more will come."""
         for task in tasks:

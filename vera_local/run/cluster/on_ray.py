@@ -1,0 +1,305 @@
+"""Workers as actors of a Ray cluster: how they are started, reached and lost. Knows not what they do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from vera_local.engine import guard
+from vera_local.engine.offline import SWITCHES
+from vera_local.errors import UserError
+from vera_local.run import manifest
+from vera_local.run.cluster.fleet import WorkerLost
+from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
+from vera_local.run.cluster.shares import most_workers, share_of
+from vera_local.run.cluster.wire import Failure, Line, Ready, Report, Task
+from vera_local.run.cluster.worker import Worker
+from vera_local.run.host import Opener, opener
+from vera_local.run.plan import Plan
+from vera_local.run.progress import Watcher
+
+T = TypeVar("T")
+
+LOCAL = "local"
+"""Instead of a cluster's address: a cluster of this machine alone, for this command."""
+
+STORE_BYTES = 200_000_000
+"""Shared memory of a local cluster, for reports and jobs that are larger than a message."""
+
+STOP_SECONDS = 60.0
+"""Time for a worker to close its engines before it is killed."""
+
+MakeOpener = Callable[[Path], Opener]
+
+
+class Actor:
+    """What runs in an actor's process: a worker, and a folder of its own for what its engines print."""
+
+    def __init__(self, plan: Plan, lines: Sequence[Line], make_opener: MakeOpener) -> None:
+        self._plan, self._lines, self._make_opener = plan, lines, make_opener
+        self._folder = Path(tempfile.mkdtemp(prefix="vera-local-worker-"))
+        self._worker: Worker | None = None
+
+    async def ready(self) -> Ready | Failure:
+        """As `Worker.ready`."""
+        network = self._folder / "network.log"
+        self._worker = Worker(self._plan, self._make_opener(self._folder / "engine.log"), self._lines, network)
+        return await self._worker.ready()
+
+    async def report(self, pause: float) -> Report:
+        """As `Worker.report`."""
+        assert self._worker is not None, "its driver waits until it is ready"
+        return await self._worker.report(pause)
+
+    async def give(self, tasks: Sequence[Task], closed: Collection[Line]) -> None:
+        """As `Worker.give`."""
+        assert self._worker is not None, "its driver waits until it is ready"
+        await self._worker.give(tasks, closed)
+
+    async def stop(self) -> None:
+        """Close the engines; what they printed stays where they failed, since the failure's text names it."""
+        if self._worker is not None:
+            await self._worker.aclose()
+            if not self._worker.failed:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine of the cluster. `gpus`: how many it offers."""
+
+    id: str
+    name: str
+    gpus: int
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What each worker takes of a machine, and which machines it can be on."""
+
+    gpus: int
+    labels: Mapping[str, str]
+
+    def fits(self, node: Node) -> int:
+        """How many workers a machine has room for; one where they take no GPU."""
+        if not self.labels.items() <= node.labels.items():
+            return 0
+        return node.gpus // self.gpus if self.gpus else 1
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        gpus = f"{self.gpus} GPU{'s' if self.gpus > 1 else ''}" if self.gpus else "no GPU"
+        return ", ".join((gpus, *(f"{key}={value}" for key, value in self.labels.items())))
+
+
+class RayRemote:
+    """A worker in an actor."""
+
+    def __init__(self, ray: ModuleType, actor: Any, name: str) -> None:
+        self._ray, self._actor, self.name = ray, actor, name
+
+    async def ready(self) -> Ready | Failure:
+        return await self._of(self._actor.ready.remote())
+
+    async def report(self, pause: float) -> Report:
+        return await self._of(self._actor.report.remote(pause))
+
+    async def give(self, tasks: Sequence[Task], closed: Collection[Line]) -> None:
+        await self._of(self._actor.give.remote(tasks, closed))
+
+    async def stop(self) -> None:
+        with suppress(WorkerLost, TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._of(self._actor.stop.remote())
+        self._ray.kill(self._actor)
+
+    async def _of(self, answer: Awaitable[T]) -> T:
+        errors = self._ray.exceptions
+        try:
+            return await answer
+        except (errors.RayActorError, errors.ObjectLostError, errors.WorkerCrashedError) as error:
+            raise WorkerLost(f"{self.name} is gone ({_first_line(error)})") from None
+
+
+@dataclass(frozen=True)
+class RayFleet:
+    """The workers of one run in a cluster."""
+
+    ray: ModuleType
+    plan: Plan
+    lines: Sequence[Line]
+    shape: Shape
+    size: int
+    make_opener: MakeOpener
+
+    async def start(self, number: int) -> RayRemote:
+        actor = self.ray.remote(Actor).options(
+            num_cpus=1,
+            num_gpus=self.shape.gpus,
+            max_restarts=0,
+            label_selector=dict(self.shape.labels),
+            scheduling_strategy="SPREAD",
+            runtime_env=_environment(),
+        )
+        plan = share_of(self.plan, self.size)
+        return RayRemote(self.ray, actor.remote(plan, self.lines, self.make_opener), f"worker {number}")
+
+
+@asynccontextmanager
+async def on_ray(
+    plan: Plan, lines: Sequence[Line], jobs: int, watcher: Watcher, make_opener: MakeOpener = opener
+) -> AsyncIterator[RayFleet]:
+    """Workers in the cluster that the plan's config names, at most one for each job.
+
+    Raises UserError where there is no such cluster, or one of its machines lacks something.
+    """
+    config = plan.config
+    assert config.ray is not None, "whoever asks for a cluster names one"
+    ray = imported()
+    with _connected(ray, config.ray, watcher):
+        nodes = _nodes(ray)
+        looks = await _looks(ray, plan, nodes)
+        judging = any(line.kind != "talk" for line in lines)
+        gpus = config.actor_gpus
+        if gpus is None:
+            gpus = gpus_each(plan, [its.machine for its in looks.values()], judge=judging)
+        shape = Shape(gpus, labels_of(plan))
+        fitting = [node for node in nodes if shape.fits(node)]
+        _must_fit(config.ray, shape, fitting)
+        _must_all_match(plan, {node.name: looks[node.id] for node in fitting})
+        size = min(config.actors or sum(map(shape.fits, fitting)), jobs, most_workers(plan) or jobs)
+        told = f"{size} worker{'s' if size > 1 else ''} on {len(fitting)} machine{'s' if len(fitting) > 1 else ''}"
+        watcher.say(f"Ray: {told}, each with {shape.told}.")
+        manifest.enter_cluster(plan.out, ray.__version__, size, shape.gpus, [node.name for node in fitting])
+        yield RayFleet(ray, plan, lines, shape, size, make_opener)
+
+
+def imported() -> ModuleType:
+    """Ray; UserError where it is not installed."""
+    try:
+        import ray
+    except ImportError:
+        raise UserError("--ray needs Ray: install it with `pip install 'vera-local[ray]'` on every machine") from None
+    module: ModuleType = ray
+    return module
+
+
+@contextmanager
+def _connected(ray: ModuleType, address: str, watcher: Watcher) -> Iterator[None]:
+    """Be part of the cluster meanwhile; one of this machine alone is made for it and taken down again."""
+    if address.startswith("ray://"):
+        raise UserError(
+            f"--ray {address}: run the command on a machine of the cluster, with the address that `ray start` told "
+            "(HOST:PORT), or auto"
+        )
+    folder = Path(tempfile.mkdtemp(prefix="vera-ray-")) if address == LOCAL else None
+    try:
+        with watcher.waiting("Starting Ray here" if address == LOCAL else f"Joining the Ray cluster at {address}"):
+            _join(ray, address, folder)
+        yield
+    finally:
+        ray.shutdown()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _join(ray: ModuleType, address: str, folder: Path | None) -> None:
+    own: dict[str, Any] = {}
+    if folder is not None:
+        own = {"_temp_dir": str(folder), "include_dashboard": False, "object_store_memory": STORE_BYTES}
+    try:
+        with _own_signals():
+            ray.init(
+                address=address,
+                namespace="vera_local",
+                log_to_driver=False,
+                configure_logging=False,
+                logging_level=logging.ERROR,
+                **own,
+            )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        told = f"--ray {address}: {_first_line(error)}"
+        raise UserError(f"{told}; see that the cluster is up and that this machine is part of it") from None
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep what this process does when it is told to end: Ray would end it in its own way."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.getsignal(number) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _nodes(ray: ModuleType) -> list[Node]:
+    return [
+        Node(
+            id=node["NodeID"],
+            name=f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']}, {node['NodeID'][:8]})",
+            gpus=int(node["Resources"].get("GPU", 0)),
+            labels=dict(node.get("Labels", {})),
+        )
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
+
+
+async def _looks(ray: ModuleType, plan: Plan, nodes: Sequence[Node]) -> dict[str, Look]:
+    """What each machine has, by its id."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    profiles = [player.profile for player in hosted(plan)]
+    task = ray.remote(look)
+
+    async def of(node: Node) -> Look:
+        here = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        asked = task.options(num_cpus=0, scheduling_strategy=here, runtime_env=_environment(), max_retries=1)
+        try:
+            found: Look = await asked.remote(profiles)
+        except ray.exceptions.RayError as error:
+            raise UserError(
+                f"{node.name} cannot take part: {_first_line(error)}; install vera-local there as here"
+            ) from None
+        return found
+
+    return dict(zip([node.id for node in nodes], await asyncio.gather(*map(of, nodes)), strict=True))
+
+
+def _must_fit(address: str, shape: Shape, fitting: Sequence[Node]) -> None:
+    if not fitting:
+        raise UserError(
+            f"--ray {address}: no machine of the cluster has room for a worker with {shape.told}; give fewer with "
+            "--actor-gpus, or add such a machine"
+        )
+
+
+def _must_all_match(plan: Plan, looks: Mapping[str, Look]) -> None:
+    here = look([player.profile for player in hosted(plan)])
+    for name, its in looks.items():
+        must_match(name, here, its)
+
+
+def _environment() -> dict[str, dict[str, str]]:
+    """What a process of ours has to have before it imports anything; it has a log of its own for its attempts."""
+    told = guard.as_told(log=None)
+    return {"env_vars": SWITCHES | ({} if told is None else {guard.VARIABLE: told})}
+
+
+def _first_line(error: BaseException) -> str:
+    """What it says, without the stack that Ray adds."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".:;") if lines else type(error).__name__
