@@ -37,7 +37,13 @@ def hosts_of(plan: Plan) -> tuple[str, ...]:
     urls = [*(player.url for player in players), *_chatbot_urls(plan)]
     named = [urlsplit(url).hostname for url in urls if url is not None]
     own = plan.chatbot.hosts if isinstance(plan.chatbot, PythonSettings) else ()
-    return tuple(dict.fromkeys(host for host in (*named, *own) if host))
+    return tuple(dict.fromkeys(host for host in (*named, *own, _cluster(plan)) if host))
+
+
+def _cluster(plan: Plan) -> str | None:
+    """The host of the cluster's address; None where it is this machine."""
+    address = plan.config.ray
+    return None if address is None or ":" not in address else urlsplit(f"//{address}").hostname
 
 
 def _chatbot_urls(plan: Plan) -> list[str]:

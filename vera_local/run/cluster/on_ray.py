@@ -6,6 +6,7 @@ import asyncio
 import logging
 import shutil
 import signal
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -31,6 +32,12 @@ T = TypeVar("T")
 
 LOCAL = "local"
 """Instead of a cluster's address: a cluster of this machine alone, for this command."""
+
+AUTO = "auto"
+"""Instead of a cluster's address: the cluster that this machine is part of."""
+
+ANSWER_SECONDS = 10.0
+"""Time for the head of a cluster to answer at all."""
 
 STORE_BYTES = 200_000_000
 """Shared memory of a local cluster, for reports and jobs that are larger than a message."""
@@ -203,6 +210,7 @@ def _connected(ray: ModuleType, address: str, watcher: Watcher) -> Iterator[None
             f"--ray {address}: run the command on a machine of the cluster, with the address that `ray start` told "
             "(HOST:PORT), or auto"
         )
+    _must_answer(address)
     folder = Path(tempfile.mkdtemp(prefix="vera-ray-")) if address == LOCAL else None
     try:
         with watcher.waiting("Starting Ray here" if address == LOCAL else f"Joining the Ray cluster at {address}"):
@@ -212,6 +220,21 @@ def _connected(ray: ModuleType, address: str, watcher: Watcher) -> Iterator[None
         ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _must_answer(address: str) -> None:
+    """UserError where nothing listens there; Ray itself would try for minutes."""
+    if address in (LOCAL, AUTO):
+        return
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isdigit()):
+        raise UserError(f"--ray {address}: write HOST:PORT, auto or local")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"--ray {address}: nothing answers there ({error}); see that the cluster is up (`ray status` on its head)"
+        ) from None
 
 
 def _join(ray: ModuleType, address: str, folder: Path | None) -> None:
@@ -229,7 +252,7 @@ def _join(ray: ModuleType, address: str, folder: Path | None) -> None:
                 **own,
             )
     except (ConnectionError, RuntimeError, ValueError) as error:
-        told = f"--ray {address}: {_first_line(error)}"
+        told = f"--ray {address}: {' '.join(str(error).split())}"
         raise UserError(f"{told}; see that the cluster is up and that this machine is part of it") from None
 
 

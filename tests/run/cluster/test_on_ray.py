@@ -1,0 +1,325 @@
+"""Runs over a real Ray cluster of two nodes on this machine, with engines that need no model."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.run.cluster import raying
+from tests.run.test_side_by_side import contents
+from vera_local.engine.machine import Machine
+from vera_local.errors import UserError
+from vera_local.run import Plan, Watcher, evaluate, load_config, make_plan, manifest, run
+from vera_local.run.cluster.fleet import Remote
+from vera_local.run.cluster.nodes import Look, gpus_each, labels_of, must_match
+from vera_local.run.cluster.on_ray import Node, RayFleet, RayRemote, Shape, on_ray
+from vera_local.run.cluster.shares import most_workers, share_of
+from vera_local.run.cluster.wire import Line, Report
+
+ray = pytest.importorskip("ray", reason="Ray is an optional extra: pip install 'vera-local[ray]'")
+
+MakePlan = Callable[..., Plan]
+Answering = Callable[..., Any]
+HOW = {"personas": 10, "turns": 6, "check_personas": True}
+
+
+@dataclass
+class TwoNodes:
+    """A cluster whose second node can go and come back."""
+
+    cluster: Any
+    second: Any = None
+
+    @property
+    def address(self) -> str:
+        return str(self.cluster.address)
+
+    def grow(self) -> None:
+        if self.second is None:
+            self.second = self.cluster.add_node(num_cpus=2, labels={"zone": "b"})
+            self.cluster.wait_for_nodes()
+
+    def shrink(self) -> None:
+        if self.second is not None:
+            self.cluster.remove_node(self.second, allow_graceful=False)
+            self.second = None
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[TwoNodes]:
+    from ray.cluster_utils import Cluster
+
+    ray.cloudpickle.register_pickle_by_value(raying)
+    started = TwoNodes(Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}))
+    yield started
+    started.cluster.shutdown()
+    ray.cloudpickle.unregister_pickle_by_value(raying)
+
+
+@pytest.fixture
+def two(nodes: TwoNodes) -> TwoNodes:
+    nodes.grow()
+    return nodes
+
+
+@pytest.fixture
+async def undisturbed(make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path) -> dict[str, list[Any]]:
+    plan = make(out=tmp_path / "alone", **HOW)
+    await run(plan, answering(raying.at_random), watcher)
+    return contents(plan)
+
+
+def use(monkeypatch: pytest.MonkeyPatch, gather: Callable[..., Any]) -> None:
+    monkeypatch.setattr(evaluate, "on_ray", gather)
+
+
+@asynccontextmanager
+async def with_fakes(plan: Plan, lines: Sequence[Line], jobs: int, watcher: Watcher) -> AsyncIterator[RayFleet]:
+    async with on_ray(plan, lines, jobs, watcher, raying.make_opener) as fleet:
+        yield fleet
+
+
+async def test_two_nodes_give_the_same_results_as_one_process(
+    make: MakePlan,
+    answering: Answering,
+    watcher: Watcher,
+    monkeypatch: pytest.MonkeyPatch,
+    undisturbed: dict[str, list[Any]],
+    two: TwoNodes,
+) -> None:
+    use(monkeypatch, with_fakes)
+    plan = make(ray=two.address, **HOW)
+    outcome = await run(plan, answering(raying.at_random), watcher)
+    assert contents(plan) == undisturbed
+    assert all(scores.conversations == 10 for scores in outcome.scores.values())
+    noted = manifest.read(plan.out)
+    assert noted is not None
+    assert noted["cluster"]["workers"] == len(noted["cluster"]["nodes"]) == 2
+    assert "ray" not in noted["config"]
+    # The same run, gone on with in this process, finds nothing left to do.
+    opener = answering(raying.at_random)
+    await run(replace(plan, config=plan.config.model_copy(update={"ray": None})), opener, watcher)
+    assert opener.engines == []
+
+
+@dataclass
+class Losing:
+    """A fleet of which workers, or the second node, go when so much was written in all."""
+
+    fleet: RayFleet
+    points: list[int]
+    lose_node: Callable[[], None]
+    written: int = 0
+    lost: list[str] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return self.fleet.size
+
+    async def start(self, number: int) -> Remote:
+        return _Watched(await self.fleet.start(number), self)
+
+    def wrote(self, remote: RayRemote, report: Report) -> None:
+        self.written += len(report.written)
+        if not self.points or self.written < self.points[0]:
+            return
+        self.points.pop(0)
+        if len(self.lost) == 1:
+            self.lost.append("node")
+            self.lose_node()
+        else:
+            self.lost.append("actor")
+            ray.kill(remote._actor)
+
+
+class _Watched:
+    def __init__(self, remote: RayRemote, losing: Losing) -> None:
+        self._remote, self._losing = remote, losing
+        self.name, self.ready, self.give, self.stop = remote.name, remote.ready, remote.give, remote.stop
+
+    async def report(self, pause: float) -> Report:
+        report = await self._remote.report(pause)
+        self._losing.wrote(self._remote, report)
+        return report
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_actors_and_nodes_that_are_killed_change_nothing_in_the_end(
+    make: MakePlan,
+    answering: Answering,
+    watcher: Watcher,
+    monkeypatch: pytest.MonkeyPatch,
+    undisturbed: dict[str, list[Any]],
+    two: TwoNodes,
+    seed: int,
+) -> None:
+    """Four points a run: actors three times, and once the node."""
+    whole = sum(map(len, (undisturbed["messages"], undisturbed["verdicts"])))
+    points = sorted(random.Random(seed).sample(range(1, whole), 4))
+    losings: list[Losing] = []
+
+    @asynccontextmanager
+    async def gather(plan: Plan, lines: Sequence[Line], jobs: int, watcher: Watcher) -> AsyncIterator[Losing]:
+        async with on_ray(plan, lines, jobs, watcher, raying.make_opener) as fleet:
+            losings.append(Losing(fleet, list(points), two.shrink))
+            yield losings[-1]
+
+    use(monkeypatch, gather)
+    plan = make(ray=two.address, **HOW)
+    await run(plan, answering(raying.at_random), watcher)
+    assert contents(plan) == undisturbed
+    assert losings[0].lost == ["actor", "node", "actor", "actor"]
+
+
+async def test_a_model_s_labels_choose_the_machines(
+    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch, two: TwoNodes
+) -> None:
+    use(monkeypatch, with_fakes)
+    plan = labelled(make(ray=two.address, personas=3, turns=2, actors=2), {"zone": "b"})
+    await run(plan, answering(raying.at_random), watcher)
+    noted = manifest.read(plan.out)
+    assert noted is not None
+    assert len(noted["cluster"]["nodes"]) == 1
+    with pytest.raises(UserError, match=r"no machine .* has room for a worker with no GPU, zone=c"):
+        await run(labelled(make(ray=two.address, out=plan.out.parent / "c"), {"zone": "c"}), answering(None), watcher)
+
+
+def labelled(plan: Plan, labels: dict[str, str]) -> Plan:
+    (player,) = plan.simulators
+    profile = player.profile.model_copy(update={"node_labels": labels})
+    return replace(plan, simulators=(replace(player, profile=profile),))
+
+
+async def test_a_machine_that_lacks_the_model_is_named(
+    make: MakePlan,
+    answering: Answering,
+    watcher: Watcher,
+    monkeypatch: pytest.MonkeyPatch,
+    nodes: TwoNodes,
+    tmp_path: Path,
+) -> None:
+    use(monkeypatch, with_fakes)
+    nodes.shrink()
+    nodes.second = nodes.cluster.add_node(num_cpus=2, env_vars={"XDG_CACHE_HOME": str(tmp_path), "PATH": "/nowhere"})
+    try:
+        with pytest.raises(UserError, match=r"lacks a model: .*smollm2"):
+            await run(make(ray=nodes.address), answering(raying.at_random), watcher)
+    finally:
+        nodes.shrink()
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("127.0.0.1:9", r"^--ray 127\.0\.0\.1:9: nothing answers there \([^\n]+\); see that the cluster is up"),
+        ("127.0.0.1:99999", r"nothing answers there"),
+        ("somewhere", r"^--ray somewhere: write HOST:PORT, auto or local"),
+        ("a:b", r"^--ray a:b: write HOST:PORT, auto or local"),
+    ],
+)
+async def test_a_wrong_address_is_one_sentence(
+    make: MakePlan, answering: Answering, watcher: Watcher, address: str, told: str
+) -> None:
+    with pytest.raises(UserError, match=told):
+        await run(make(ray=address), answering(raying.at_random), watcher)
+
+
+async def test_a_client_s_address_is_refused(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
+    with pytest.raises(UserError, match="run the command on a machine of the cluster"):
+        await run(make(ray="ray://127.0.0.1:10001"), answering(raying.at_random), watcher)
+
+
+async def test_without_ray_it_is_said_how_to_install_it(
+    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError, match=r"pip install 'vera-local\[ray\]'"):
+        await run(make(ray="local"), answering(raying.at_random), watcher)
+
+
+async def test_a_cluster_of_another_version_is_told(
+    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def differs(**arguments: Any) -> None:
+        raise RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.0.0\n    Python: 3.8.1\n")
+
+    monkeypatch.setattr(ray, "init", differs)
+    with pytest.raises(UserError, match=r"^--ray auto: Version mismatch: .*started with: Ray: 2\.0\.0 Python: 3\.8\.1"):
+        await run(make(ray="auto"), answering(raying.at_random), watcher)
+
+
+CPU = Machine("cpu", "2 cores", 2**34, 0)
+
+
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [
+        (Look({"torch": "2.0"}, CPU, {"m": {"a": "1"}}), r"^b has torch 2\.0 and this machine 2\.13"),
+        (Look({}, CPU, {"m": {"a": "1"}}), r"^b has torch none"),
+        (Look({"torch": "2.13"}, CPU, {"m": "the files of m are not here"}), r"^b lacks a model: the files"),
+        (Look({"torch": "2.13"}, CPU, {"m": {"a": "2"}}), r"^b has another a of m"),
+        (Look({"torch": "2.13"}, CPU, {"m": {}}), r"^b has another a of m"),
+    ],
+)
+def test_what_a_machine_has_must_be_what_the_driver_has(there: Look, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        must_match("b", Look({"torch": "2.13"}, CPU, {"m": {"a": "1"}}), there)
+
+
+def test_a_machine_that_has_the_same_takes_part() -> None:
+    here = Look({"torch": "2.13"}, CPU, {"m": {"a": "1"}})
+    must_match("b", here, replace(here, machine=Machine("cuda", "H100", 80 * 2**30, 8)))
+
+
+def test_workers_take_as_few_gpus_as_keep_their_models_awake(make: MakePlan) -> None:
+    plan = make(simulator="qwen3-32b", chatbot="qwen3-32b", judge="mistral-small-24b-instruct-2501")
+    h100 = Machine("cuda", "H100", 80 * 2**30, 8)
+    assert gpus_each(plan, [h100], judge=True) == 2
+    assert gpus_each(plan, [h100], judge=False) == 1
+    assert gpus_each(plan, [replace(h100, memory_bytes=192 * 2**30)], judge=True) == 1
+    assert gpus_each(plan, [CPU], judge=True) == 0
+    assert gpus_each(plan, [replace(h100, gpus=1), CPU], judge=True) == 1, "they take turns"
+
+
+def test_a_machine_holds_as_many_workers_as_its_gpus_and_labels_let_it() -> None:
+    node = Node("id", "n", 8, {"gpu": "h100"})
+    assert Shape(3, {}).fits(node) == 2
+    assert Shape(3, {"gpu": "h100"}).fits(node) == 2
+    assert Shape(3, {"gpu": "a100"}).fits(node) == 0
+    assert Shape(9, {}).fits(node) == 0
+    assert Shape(0, {}).fits(replace(node, gpus=0)) == 1
+
+
+def test_labels_that_differ_are_told(make: MakePlan) -> None:
+    plan = make(simulator="qwen3-32b", judge="mistral-small-24b-instruct-2501")
+    (seat,) = plan.judges
+    judge = replace(seat.player, profile=seat.player.profile.model_copy(update={"node_labels": {"gpu": "a100"}}))
+    differs = labelled(replace(plan, judges=(replace(seat, player=judge),)), {"gpu": "h100"})
+    with pytest.raises(UserError, match=r"asks for machines with gpu=h100 and .* for gpu=a100"):
+        labels_of(differs)
+
+
+def test_workers_share_the_limits_of_a_chatbot(tmp_path: Path) -> None:
+    table = {
+        "kind": "openai",
+        "model": "m",
+        "url": "http://127.0.0.1:9/v1",
+        "concurrency": 8,
+        "requests_per_minute": 60,
+    }
+    plan = make_plan(load_config(None, {"out": tmp_path, "chatbot": table, "ray": "local"}))
+    shared = share_of(plan, 3).chatbot
+    assert (shared.concurrency, shared.requests_per_minute) == (2, 20)  # type: ignore[union-attr]
+    assert most_workers(plan) == 8
+
+
+def test_workers_need_a_cluster(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--actors: holds for workers of a Ray cluster"):
+        make_plan(load_config(None, {"out": tmp_path, "actors": 2}))
