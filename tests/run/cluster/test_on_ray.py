@@ -22,6 +22,7 @@ from vera_local.run.cluster.nodes import Look, gpus_each, labels_of, must_match
 from vera_local.run.cluster.on_ray import Node, RayFleet, RayRemote, Shape, on_ray
 from vera_local.run.cluster.shares import most_workers, share_of
 from vera_local.run.cluster.wire import Line, Report
+from vera_local.run.players import Player
 
 ray = pytest.importorskip("ray", reason="Ray is an optional extra: pip install 'vera-local[ray]'")
 
@@ -192,9 +193,15 @@ async def test_a_model_s_labels_choose_the_machines(
 
 
 def labelled(plan: Plan, labels: dict[str, str]) -> Plan:
-    (player,) = plan.simulators
-    profile = player.profile.model_copy(update={"node_labels": labels})
-    return replace(plan, simulators=(replace(player, profile=profile),))
+    """The plan whose one model asks for machines with these labels."""
+
+    def of(player: Player) -> Player:
+        return replace(player, profile=player.profile.model_copy(update={"node_labels": labels}))
+
+    (seat,) = plan.judges
+    assert isinstance(plan.chatbot, Player)
+    roles = {"simulators": (of(plan.simulators[0]),), "chatbot": of(plan.chatbot)}
+    return replace(plan, judges=(replace(seat, player=of(seat.player)),), **roles)  # type: ignore[arg-type]
 
 
 async def test_a_machine_that_lacks_the_model_is_named(
@@ -299,9 +306,7 @@ def test_a_machine_holds_as_many_workers_as_its_gpus_and_labels_let_it() -> None
 
 def test_labels_that_differ_are_told(make: MakePlan) -> None:
     plan = make(simulator="qwen3-32b", judge="mistral-small-24b-instruct-2501")
-    (seat,) = plan.judges
-    judge = replace(seat.player, profile=seat.player.profile.model_copy(update={"node_labels": {"gpu": "a100"}}))
-    differs = labelled(replace(plan, judges=(replace(seat, player=judge),)), {"gpu": "h100"})
+    differs = replace(labelled(plan, {"gpu": "h100"}), judges=labelled(plan, {"gpu": "a100"}).judges)
     with pytest.raises(UserError, match=r"asks for machines with gpu=h100 and .* for gpu=a100"):
         labels_of(differs)
 

@@ -62,6 +62,11 @@ class Dispatch:
         return len(self.closed) == len(self._backlogs)
 
     @property
+    def finished(self) -> int:
+        """Jobs that were finished so far."""
+        return sum(meter.jobs_done for meter in self._meters.values())
+
+    @property
     def jobs(self) -> int:
         """Conversations that something is to be done with, at most."""
         return max((meter.jobs for meter in self._meters.values()), default=0)

@@ -16,8 +16,8 @@ from vera_local.run.cluster.wire import Failure, Line
 from vera_local.run.failure import cause
 
 RESTARTS = 2
-"""How often, for each worker that there is to be, one that was lost is started anew. One that is lost more often has a
-reason that the user must see to."""
+"""How often, for each worker that there is to be, one that was lost is started anew without any job finished meanwhile.
+Workers that are lost more often have a reason that the user must see to."""
 
 SILENT_SECONDS = 300.0
 """A worker that told nothing for so long is taken for lost; it tells something every few seconds."""
@@ -37,7 +37,8 @@ class Drive:
     fleet: Fleet
     say: Callable[[str], None]
     noted: Callable[[tuple[Attempt, ...]], object]
-    lost: int = 0
+    _lost: int = 0
+    _finished_then: int = 0
     _numbers: count[int] = field(default_factory=count)
     _said: set[str] = field(default_factory=set)
 
@@ -60,9 +61,11 @@ class Drive:
                     self._must_go_on(lost)
 
     def _must_go_on(self, lost: WorkerLost) -> None:
-        self.lost += 1
-        if self.lost > RESTARTS * self.fleet.size:
-            raise EngineDied(f"{lost}; {self.lost} workers were lost, so that none is started any more") from lost
+        if self.dispatch.finished > self._finished_then:
+            self._lost, self._finished_then = 0, self.dispatch.finished
+        self._lost += 1
+        if self._lost > RESTARTS * self.fleet.size:
+            raise EngineDied(f"{lost}; {self._lost} workers were lost in a row, so that none is started any more")
         self.say(f"{lost}; what it had not finished goes on elsewhere, and another worker is started in its place")
 
     async def _work_with(self, number: int) -> None:
