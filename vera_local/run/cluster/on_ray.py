@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from vera_local.engine import guard
+from vera_local.engine import guard, heirs
 from vera_local.engine.offline import SWITCHES
 from vera_local.errors import UserError
 from vera_local.run import manifest
@@ -319,7 +319,7 @@ def _must_all_match(plan: Plan, looks: Mapping[str, Look]) -> None:
 def _environment() -> dict[str, dict[str, str]]:
     """What a process of ours has to have before it imports anything; it has a log of its own for its attempts."""
     told = guard.as_told(log=None)
-    return {"env_vars": SWITCHES | ({} if told is None else {guard.VARIABLE: told})}
+    return {"env_vars": SWITCHES | ({} if told is None else {heirs.VARIABLE: told})}
 
 
 def _first_line(error: BaseException) -> str:
