@@ -92,8 +92,8 @@ def installed() -> bool:
 
 
 def as_told(**changes: Any) -> str | None:
-    """What to have in the variable of `heirs` for a process that is to be guarded as this one is, with these settings changed; None
-    where this one is not guarded."""
+    """What `heirs` is to tell a process that is to be guarded as this one is, with these settings changed; None where
+    this one is not guarded."""
     return json.dumps(asdict(replace(_own.settings, **changes))) if _own.installed else None
 
 
