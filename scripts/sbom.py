@@ -1,6 +1,9 @@
 """The packages of this environment with their licences: a CycloneDX list (SBOM) and requirements/licences.csv.
 
-Reads only what the installed packages say of themselves; asks no network.
+Reads only what packages say of themselves; asks no network. What a lock pins and is not installed here (the CUDA lock
+on a machine without a GPU) comes from a report of pip, which downloads none of it where the index tells its metadata:
+
+    pip install --dry-run --ignore-installed --no-deps --report REPORT -r requirements/cuda.lock
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKS = ("cpu", "cuda", "test")
+LOCKS = tuple(sorted(file.stem for file in (ROOT / "requirements").glob("*.lock")))
 LICENCES = ROOT / "requirements" / "licences.csv"
 
 SAYS_LITTLE = {"", "unknown", "osi approved", "dfsg approved"}
@@ -26,7 +29,7 @@ SAYS_LITTLE = {"", "unknown", "osi approved", "dfsg approved"}
 
 
 class Package(NamedTuple):
-    """An installed package; `locks` are the lock files that pin it in this version."""
+    """A package; `locks` are the lock files that pin it in this version."""
 
     name: str
     version: str
@@ -38,28 +41,57 @@ def main() -> None:
     """Write the list to standard output or a file; with --licences also the table of licences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="write the SBOM to this file instead of standard output")
+    parser.add_argument("--report", type=Path, help="a report of pip, for packages that are not installed here")
     parser.add_argument("--licences", action="store_true", help="write requirements/licences.csv, too")
     given = parser.parse_args()
-    found = packages()
+    found = packages(() if given.report is None else reported(given.report))
     text = json.dumps(cyclonedx(found), indent=2) + "\n"
     if given.out is None:
         sys.stdout.write(text)
     else:
         given.out.write_text(text, encoding="utf-8")
     if given.licences:
-        LICENCES.write_text(table(found), encoding="utf-8")
+        LICENCES.write_text(table(packages([*found, *committed()])), encoding="utf-8")
 
 
-def packages() -> list[Package]:
-    """Those installed packages that a lock pins, by name."""
+def packages(others: Iterable[Package] = ()) -> list[Package]:
+    """Those packages that a lock pins, by name: the installed ones, and of `others` those that are not installed."""
     pinned = {lock: pins(lock) for lock in LOCKS}
-    found: dict[str, Package] = {}
-    for package in distributions():
-        name, version = canonical(package.metadata["Name"]), plain_version(package.version)
-        locks = tuple(lock for lock, its in pinned.items() if its.get(name) == version)
-        if locks and name not in found:
-            found[name] = Package(name, version, licence(package), locks)
-    return [found[name] for name in sorted(found)]
+    found: dict[tuple[str, str], Package] = {}
+    for name, version, its, _ in (*map(_installed, distributions()), *others):
+        locks = tuple(lock for lock in LOCKS if pinned[lock].get(name) == version)
+        if locks:
+            found.setdefault((name, version), Package(name, version, its, locks))
+    return [found[key] for key in sorted(found)]
+
+
+def reported(file: Path) -> list[Package]:
+    """The packages of a report of pip."""
+    told = [one["metadata"] for one in json.loads(file.read_text(encoding="utf-8"))["install"]]
+    return [
+        Package(
+            canonical(m["name"]),
+            plain_version(m["version"]),
+            licence(m.get("license_expression", ""), m.get("classifier", ()), m.get("license", "")),
+            (),
+        )
+        for m in told
+    ]
+
+
+def committed() -> list[Package]:
+    """Those that the table of licences has."""
+    with LICENCES.open(encoding="utf-8", newline="") as file:
+        return [
+            Package(r["package"], r["version"], r["licence"], tuple(r["locks"].split())) for r in csv.DictReader(file)
+        ]
+
+
+def _installed(package: Distribution) -> Package:
+    about = package.metadata
+    expression, said = (next(iter(about.get_all(key) or ()), "") for key in ("License-Expression", "License"))
+    told = licence(str(expression), map(str, about.get_all("Classifier") or ()), str(said))
+    return Package(canonical(about["Name"]), plain_version(package.version), told, ())
 
 
 def pins(lock: str) -> dict[str, str]:
@@ -79,15 +111,11 @@ def plain_version(version: str) -> str:
     return version.partition("+")[0]
 
 
-def licence(package: Distribution) -> str:
+def licence(expression: str, classifiers: Iterable[str], said: str) -> str:
     """What a package says of its licence: its expression, else its classifiers, else the first line it has for it."""
-    about = package.metadata
-    for expression in about.get_all("License-Expression") or ():
-        return str(expression).strip()
-    kinds = (c.split(" :: ")[-1].strip() for c in about.get_all("Classifier") or () if c.startswith("License ::"))
-    named = [kind for kind in kinds if kind.lower() not in SAYS_LITTLE]
-    said = "\n".join(about.get_all("License") or ())
-    return " OR ".join(named) or next(iter(said.strip().splitlines()), "").strip()
+    kinds = (c.split(" :: ")[-1].strip() for c in classifiers if c.startswith("License ::"))
+    named = " OR ".join(kind for kind in kinds if kind.lower() not in SAYS_LITTLE)
+    return expression.strip() or named or next(iter(said.strip().splitlines()), "").strip()
 
 
 def cyclonedx(found: Iterable[Package]) -> dict[str, Any]:
