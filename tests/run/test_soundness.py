@@ -76,6 +76,15 @@ def test_a_description_of_tables_that_is_no_text_is_told(tmp_path: Path) -> None
         score_run(run, bundle_of_run(run))
 
 
+@pytest.mark.parametrize("key", ["hardware", "versions", "network", "notes", "purged", "fingerprint"])
+def test_a_part_of_a_manifest_that_is_none_is_told(tmp_path: Path, key: str) -> None:
+    run = made_run(tmp_path / "run", conversations=1, score=False)
+    begun = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    (run / "manifest.json").write_text(json.dumps(begun | {key: 1.5}), encoding="utf-8")
+    with pytest.raises(UserError, match=r"manifest\.json: this manifest is of another version or not whole"):
+        bundle_of_run(run)
+
+
 def test_a_manifest_that_does_not_say_who_is_embedded_is_read(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", conversations=1)
     begun = json.loads((run / "manifest.json").read_text(encoding="utf-8"))

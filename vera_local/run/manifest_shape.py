@@ -31,6 +31,17 @@ class _Identity(_Part):
     simulators: dict[str, _Player] = {}
     chatbot: _Player | None = None
     repeats: int = 1
+    imported: dict[str, str] = {}
+
+
+class _Hardware(_Part):
+    device: str = ""
+    gpus: int = 0
+
+
+class _Network(_Part):
+    hosts: list[str]
+    attempts: int
 
 
 class _Manifest(_Part):
@@ -38,6 +49,13 @@ class _Manifest(_Part):
     judges: dict[str, _Player]
     config: dict[str, Any]
     created: str = ""
+    fingerprint: str = ""
+    python: str = ""
+    notes: list[str] = []
+    versions: dict[str, str] = {}
+    hardware: _Hardware | None = None
+    network: _Network | None = None
+    purged: dict[str, Any] = {}
 
 
 def is_whole(manifest: object, pooled: str) -> bool:
