@@ -115,7 +115,7 @@ def _text(draw: random.Random, words: list[str], n: int) -> str:
 def measure(personas: int, repeats: int, turns: int, folder: Path) -> dict[str, Any]:
     """One run in this process."""
     start = _peak_mb()
-    plan = make_plan(load_config(None, _flags(personas, repeats, turns, folder)))
+    plan = make_plan(load_config(None, flags(personas, repeats, turns, folder)))
     engine = FakeEngine(Answers(), LIMITS, light=True)
 
     async def opener(opening: Opening) -> Engine:
@@ -140,7 +140,8 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _flags(personas: int, repeats: int, turns: int, folder: Path) -> dict[str, Any]:
+def flags(personas: int, repeats: int, turns: int, folder: Path) -> dict[str, Any]:
+    """A run of the benchmark's engine in every role, its profile and its model in `folder`."""
     model, profile = folder / "model", folder / "fake.toml"
     model.mkdir()
     (model / "config.json").write_text("{}")

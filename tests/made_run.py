@@ -15,7 +15,7 @@ from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.judge import Confidence, Mode, State, Verdict
 from vera_local.run import Plan, load_config, make_plan, manifest, score_run
 from vera_local.run.folder import prepare_folder
-from vera_local.run.rows import columns_of
+from vera_local.run.rows import ADD_VERDICT, columns_of
 from vera_local.run.store import NAME, Store
 
 Said = Callable[[int, int], str]
@@ -79,16 +79,15 @@ def _conversation(plan: Plan, number: int, turns: int, said: Said) -> Conversati
 
 def _judge(folder: Path, plan: Plan, held: Sequence[Conversation], judge: str, rationale: str) -> None:
     """All at once: a commit for each verdict takes long."""
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[Any, ...]] = []
     ratings: list[tuple[object, ...]] = []
     for c in held:
         verdicts, walk = _walked(c, judge, rationale, plan.bundle.rubric)
         for place, verdict in enumerate(verdicts, 1):
-            rows.append({"conversation": c.id, "judge": judge, "place": place, **columns_of(verdict)})
+            rows.append((c.id, judge, place, *columns_of(verdict)))
         ratings += [(c.id, judge, r.dimension, r.rating, json.dumps(r.decided_by)) for r in walk.ratings()]
     with closing(sqlite3.connect(folder / NAME)) as db, db:
-        names = list(rows[0])
-        db.executemany(f"insert into verdicts ({', '.join(names)}) values ({', '.join(f':{n}' for n in names)})", rows)
+        db.executemany(ADD_VERDICT, rows)
         db.executemany("insert into ratings values (?, ?, ?, ?, ?)", ratings)
 
 

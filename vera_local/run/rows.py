@@ -16,23 +16,31 @@ VERDICT = (
 """The columns of a verdict in a table called v, in the order in which `verdict_of` reads them."""
 
 
-def columns_of(v: Verdict) -> dict[str, Any]:
-    """Column -> value; evidence is a JSON array and confidence a JSON object, null where there is none."""
-    return {
-        "question": v.question,
-        "state": v.state,
-        "answer": v.answer,
-        "mode": v.mode,
-        "text": v.text,
-        "detail": v.detail,
-        "rationale": v.rationale,
-        "evidence": None if v.evidence is None else json.dumps(v.evidence),
-        "confidence": None if v.confidence is None else json.dumps(v.confidence.options),
-        "left_out": v.left_out,
-        "prompt_tokens": v.usage.prompt,
-        "cached_tokens": v.usage.cached,
-        "output_tokens": v.usage.output,
-    }
+COLUMNS = VERDICT.replace("v.", "").split(", ")
+
+ADD_VERDICT = (
+    f"insert into verdicts (conversation, judge, place, {', '.join(COLUMNS)}) values (?, ?, ?{', ?' * len(COLUMNS)})"
+)
+"""Takes conversation, judge, place and the columns of a verdict."""
+
+
+def columns_of(v: Verdict) -> tuple[Any, ...]:
+    """The columns VERDICT; evidence is a JSON array and confidence a JSON object, null where there is none."""
+    return (
+        v.question,
+        v.state,
+        v.answer,
+        v.mode,
+        v.text,
+        v.detail,
+        v.rationale,
+        None if v.evidence is None else json.dumps(v.evidence),
+        None if v.confidence is None else json.dumps(v.confidence.options),
+        v.left_out,
+        v.usage.prompt,
+        v.usage.cached,
+        v.usage.output,
+    )
 
 
 def verdict_of(row: Sequence[Any]) -> Verdict:

@@ -21,7 +21,7 @@ from vera_local.run.glances import Glances
 from vera_local.run.heads import HEADS, head_of, longest_first
 from vera_local.run.looking import connect_to_look
 from vera_local.run.pages import Pages
-from vera_local.run.rows import VERDICT, columns_of, verdict_of
+from vera_local.run.rows import ADD_VERDICT, VERDICT, columns_of, verdict_of
 from vera_local.run.schema import bring_up
 from vera_local.run.simulated import Simulated
 from vera_local.run.soundness import Foreign, unsound
@@ -199,10 +199,8 @@ class Store:
 
     def add_verdict(self, conversation: str, judge: str, place: int, verdict: Verdict) -> None:
         """A verdict and its place (1-based) in the judge's path."""
-        row = {"conversation": conversation, "judge": judge, "place": place, **columns_of(verdict)}
-        names = ", ".join(row)
         with self._commit() as db:
-            db.execute(f"insert into verdicts ({names}) values ({', '.join(f':{name}' for name in row)})", row)
+            db.execute(ADD_VERDICT, (conversation, judge, place, *columns_of(verdict)))
 
     def verdicts(self, conversation: str, judge: str) -> dict[str, Verdict]:
         """Question id -> verdict, in the order they were given."""
