@@ -40,8 +40,8 @@ class _Hardware(_Part):
 
 
 class _Network(_Part):
-    hosts: list[str]
-    attempts: int
+    hosts: list[str] = []
+    attempts: dict[str, int] = {}
 
 
 class _Manifest(_Part):
