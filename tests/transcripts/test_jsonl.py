@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vera_local.conversation import Conversation, Ending, Message, Speaker
@@ -53,6 +53,7 @@ CONVERSATIONS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(CONVERSATIONS)
 def test_our_own_transcripts_come_back(
     tmp_path_factory: pytest.TempPathFactory, conversations: list[Conversation]
