@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 import signal
 import socket
@@ -35,6 +36,12 @@ LOCAL = "local"
 
 AUTO = "auto"
 """Instead of a cluster's address: the cluster that this machine is part of."""
+
+OPEN = (
+    "Ray: RAY_AUTH_MODE is not token, so whoever reaches the cluster's ports can run programs on its machines; see "
+    "docs/scaling.md."
+)
+"""Said where a cluster may ask nobody who they are."""
 
 ANSWER_SECONDS = 10.0
 """Time for the head of a cluster to answer at all."""
@@ -215,6 +222,8 @@ def _connected(ray: ModuleType, address: str, watcher: Watcher) -> Iterator[None
     try:
         with watcher.waiting("Starting Ray here" if address == LOCAL else f"Joining the Ray cluster at {address}"):
             _join(ray, address, folder)
+        if folder is None and os.environ.get("RAY_AUTH_MODE") != "token":
+            watcher.say(OPEN)
         yield
     finally:
         ray.shutdown()
