@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,27 @@ def test_runs_are_compared_by_the_judges_they_share(tmp_path: Path) -> None:
         d for d in compared.judges[0].comparison.differences if d.dimension == "Care" and d.statistic == "vera_score"
     ]
     assert score.apart.value == "lower" and score.value == -87.5
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("judges", [1]),
+        ("judges", {"j": "x"}),
+        ("cards", {"j": "x"}),
+        ("cards", {"j": {}}),
+        ("juries", []),
+        ("bundle", 1),
+    ],
+)
+def test_scores_that_are_none_are_told(tmp_path: Path, key: str, value: object) -> None:
+    run = scored(tmp_path / "a", {"j": GOOD, "k": BAD})
+    scores = json.loads((run / "scores.json").read_text(encoding="utf-8"))
+    (run / "scores.json").write_text(json.dumps(scores | {key: value}), encoding="utf-8")
+    with pytest.raises(
+        UserError, match=r"its results are missing, damaged or of another version; see vera-local score"
+    ):
+        compare_judges(run)
 
 
 def test_conditions_that_differ_beside_the_chatbot_are_told(tmp_path: Path) -> None:

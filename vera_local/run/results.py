@@ -16,6 +16,7 @@ from vera_local.report.files import QUESTIONS, RESULTS, SCORES_SCHEMA
 from vera_local.run import manifest
 from vera_local.run.differences import differing, short
 from vera_local.run.identities import POOLED
+from vera_local.run.scores_shape import is_whole
 from vera_local.score import Scale
 
 _NO_CONDITION = {"bundle", "chatbot", "personas", "repeats", "seed", "engine"}
@@ -79,9 +80,9 @@ def read_results(folder: Path) -> Results:
 def _scores(folder: Path) -> dict[str, Any]:
     try:
         scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise _unreadable(folder) from None
-    if not isinstance(scores, dict) or scores.get("schema") != SCORES_SCHEMA:
+    if not isinstance(scores, dict) or scores.get("schema") != SCORES_SCHEMA or not is_whole(scores):
         raise _unreadable(folder)
     return scores
 
