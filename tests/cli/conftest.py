@@ -44,6 +44,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     monkeypatch.setattr("vera_local.cli.app.opener", fake)
     monkeypatch.setattr("vera_local.cli.doctor.opener", fake)
     monkeypatch.setattr("vera_local.cli.selftest.opener", fake)
+    monkeypatch.setattr("vera_local.cli.sweep.opener", fake)
     monkeypatch.setattr(identities, "locate", lambda profile: Path("/nowhere"))
     monkeypatch.setattr(identities, "model_digests", lambda folder: {})
     # Engines without a model need no memory, whatever their profiles say.

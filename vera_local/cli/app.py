@@ -20,6 +20,7 @@ from vera_local.cli import report as report_command
 from vera_local.cli import score as score_command
 from vera_local.cli import selftest as selftest_command
 from vera_local.cli import stats as stats_command
+from vera_local.cli import sweep as sweep_command
 from vera_local.cli import transcripts as transcript_commands
 from vera_local.cli import view as view_command
 from vera_local.cli.interrupt import run_until_interrupted
@@ -66,6 +67,7 @@ app.add_typer(compare_command.app)
 app.add_typer(report_command.app)
 app.add_typer(view_command.app)
 app.add_typer(stats_command.app)
+app.add_typer(sweep_command.app)
 app.add_typer(purge_command.app)
 app.add_typer(recover_command.app)
 app.add_typer(models_command.app, name="models")

@@ -83,8 +83,8 @@ def compare(
         return
     compared = compare_runs(runs, judges or (), force=force)
     write_frame(compared_frame(_comparisons(compared)), table, parquet)
-    _write_page(html, _runs_page(compared))
-    _show_runs(compared, markdown, as_json=as_json)
+    _write_page(html, runs_page(compared))
+    show_runs(compared, markdown, as_json=as_json)
 
 
 def _write_page(file: Path | None, page: ComparisonPage) -> None:
@@ -92,7 +92,8 @@ def _write_page(file: Path | None, page: ComparisonPage) -> None:
         write_file(file, comparison_html(page).encode())
 
 
-def _runs_page(compared: RunsCompared) -> ComparisonPage:
+def runs_page(compared: RunsCompared) -> ComparisonPage:
+    """Runs side by side as a page."""
     told = {side: f"chatbot {compared.chatbots[side]}" for side in compared.folders}
     parts = tuple(
         part(f"part-{place}", f"Rated by {one.judge}", one.comparison, told, ("judges", one.judge))
@@ -149,13 +150,14 @@ def _show_scores(judge: str, scores: Scores, group_column: str, words: dict[str,
     _show(f"What decided the ratings by {judge}", failure_modes(scores, words))
 
 
-def _show_runs(compared: RunsCompared, markdown: Path | None, *, as_json: bool) -> None:
+def show_runs(compared: RunsCompared, markdown: Path | None = None, *, as_json: bool = False) -> None:
+    """Print runs side by side; with `markdown` also into that file."""
     comparisons = _comparisons(compared)
     if markdown is not None:
         lines = [line for judge, one in comparisons.items() for line in comparison_markdown(judge, one)]
         write_file(markdown, "\n".join([*lines, *bullets(_about(compared)), ""]).encode())
     if as_json:
-        print(json.dumps(_runs(compared)))
+        print(json.dumps(runs_told(compared)))
         return
     for judge, one in comparisons.items():
         _show(f"Rated by {judge}", side_by_side(one))
@@ -170,7 +172,8 @@ def _about(compared: RunsCompared) -> list[str]:
     return [*sides, f"Bundle: {compared.bundle}.", *passed, *compared.notes]
 
 
-def _runs(compared: RunsCompared) -> dict[str, Any]:
+def runs_told(compared: RunsCompared) -> dict[str, Any]:
+    """Runs side by side as JSON has them."""
     return {
         "bundle": compared.bundle,
         "sides": {s: {"folder": str(f), "chatbot": compared.chatbots[s]} for s, f in compared.folders.items()},

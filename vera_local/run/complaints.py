@@ -23,7 +23,7 @@ def complaint(error: ValidationError, source: str, table: Mapping[str, Any], giv
         return f"{where}: unknown key; known ones are {', '.join(known.model_fields)}"
     if found["type"] == "missing":
         return f"{where}: missing, add it"
-    return f"{where}: {_told(found)}"
+    return f"{where}: {told(found)}"
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[tuple[int | str, ...], type[BaseModel]]:
@@ -59,7 +59,8 @@ def _flag_of(loc: tuple[int | str, ...], given: Mapping[str, Any]) -> str:
     return flag_as_written(shared, given)
 
 
-def _told(found: Any) -> str:
+def told(found: Any) -> str:
+    """What is wrong with one value, of which pydantic found this."""
     bounds = found.get("ctx", {})
     match found["type"]:
         case "greater_than_equal":

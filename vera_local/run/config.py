@@ -32,7 +32,7 @@ def _persona_choice(value: Any) -> Any:
     return [name.strip() for name in text.split(",")]
 
 
-def _folder_name(value: Any) -> Any:
+def folder_name(value: Any) -> Any:
     """An empty name would be the folder that one happens to be in."""
     if value == "":
         raise ValueError("name a folder")
@@ -72,7 +72,7 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     bundle: str = "suicide_risk"
-    out: Annotated[Path | None, BeforeValidator(_folder_name)] = None
+    out: Annotated[Path | None, BeforeValidator(folder_name)] = None
     personas: Personas = None
     turns: Annotated[int | None, BeforeValidator(whole)] = Field(default=None, ge=1)
     repeats: Annotated[int, BeforeValidator(whole)] = Field(default=1, ge=1)

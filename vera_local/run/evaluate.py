@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from vera_local.run.host import Host, Opener, Opening, key_of
 from vera_local.run.identities import POOLED
 from vera_local.run.needs import needs_of
 from vera_local.run.plan import Plan
+from vera_local.run.players import Player
 from vera_local.run.progress import Watcher
 from vera_local.run.publishing import Outcome, publish
 from vera_local.run.stages import stages
@@ -34,6 +36,16 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
     """
     network.allow(plan)
     await _preflight(plan, opener, judge=judge)
+    with begun(plan, judge=judge) as store:
+        with network.logged(plan, watcher.say):
+            await _work_off(plan, store, opener, watcher, simulate=True, judge=judge)
+        return publish(plan.out, plan.bundle, store)
+
+
+@contextmanager
+def begun(plan: Plan, *, judge: bool) -> Iterator[Store]:
+    """The store of the plan's run, begun where it was not, while its folder is held; UserError where it cannot be."""
+    must_go_on(plan.out)
     prepare_folder(plan.out)
     with locked(plan.out):
         manifest.enter(plan)
@@ -41,9 +53,7 @@ async def run(plan: Plan, opener: Opener, watcher: Watcher, *, judge: bool = Tru
             manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
             store.begin(plan.conversations())
-            with network.logged(plan, watcher.say):
-                await _work_off(plan, store, opener, watcher, simulate=True, judge=judge)
-            return publish(plan.out, plan.bundle, store)
+            yield store
 
 
 async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
@@ -69,20 +79,30 @@ async def _work_off(plan: Plan, store: Store, opener: Opener, watcher: Watcher, 
 
 async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     """Find every model before anything is written; servers are asked only for a run that is yet to begin."""
-    manifest.must_hold_texts(plan.out)
+    must_go_on(plan.out)
     manifest.check(plan, judge=judge)
     if manifest.read(plan.out) is not None:
-        # The transcripts are written when the first stage ends; before, a run may have been stopped with nothing yet.
-        _must_be_whole(plan.out, begun=(plan.out / "conversations.jsonl").exists())
         return
     if plan.config.ray is None:
         # Raises where these models cannot work on this machine.
         Host(opener, needs_of(plan, simulate=True, judge=judge))
-    players = (*plan.speakers, *(seat.player for seat in plan.judges if judge))
+    await ask_servers((*plan.speakers, *(seat.player for seat in plan.judges if judge)), opener)
+    await check_chatbot(plan)
+
+
+async def ask_servers(players: Iterable[Player], opener: Opener) -> None:
+    """UserError where one of the servers that these models are on cannot be had."""
     for player in {key_of(p): p for p in players if p.url is not None}.values():
         engine = await opener(Opening(player))
         await engine.aclose()
-    await check_chatbot(plan)
+
+
+def must_go_on(folder: Path) -> None:
+    """UserError where a run was begun in `folder` and cannot go on: its texts were purged, or its store is lost."""
+    manifest.must_hold_texts(folder)
+    # The transcripts are written when the first stage ends; before, a run may have been stopped with nothing yet.
+    if manifest.read(folder) is not None:
+        _must_be_whole(folder, begun=(folder / "conversations.jsonl").exists())
 
 
 def must_hold_run(folder: Path) -> dict[str, Any]:

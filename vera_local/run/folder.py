@@ -18,16 +18,18 @@ MANIFEST = "manifest.json"
 _FLOCK = "hhqqi"
 
 
-def prepare_folder(folder: Path) -> None:
-    """Make a folder for a new run, or see that the one that is there is empty or holds a run.
+def prepare_folder(folder: Path, mark: str = MANIFEST, what: str = "run") -> None:
+    """Make a folder for a new run, or see that the one that is there is empty or holds a run, by the file `mark`.
 
     UserError where it cannot be made or written to, or holds something else.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         strange = [f.name for f in folder.iterdir() if f.name != LOCK]
-        if strange and MANIFEST not in strange:
-            raise UserError(f"{folder} holds other files ({sorted(strange)[0]}) and no run; name a new or empty folder")
+        if strange and mark not in strange:
+            raise UserError(
+                f"{folder} holds other files ({sorted(strange)[0]}) and no {what}; name a new or empty folder"
+            )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(13, "not writable")
         if not strange:

@@ -108,6 +108,10 @@ class Host:
         """The open engines of a player: one, or its replicas."""
         return tuple(self._open[key_of(player)])
 
+    def copies(self, player: Player) -> int:
+        """How many engines a player has when they are open."""
+        return len(self._places(key_of(player)))
+
     def engine(self, player: Player) -> Engine:
         """The first of a player's open engines."""
         return self._open[key_of(player)][0]

@@ -74,13 +74,14 @@ def must_hold_texts(folder: Path) -> None:
         )
 
 
-def check(plan: Plan, *, judge: bool) -> None:
-    """Find the files of every model, and compare with the run that is there; UserError, naming what differs."""
+def check(plan: Plan, *, judge: bool, remedy: str = OTHER_RUN) -> None:
+    """Find the files of every model, and compare with the run that is there; UserError, naming what differs and the
+    `remedy`."""
     wanted, old = identity(plan), read(plan.out)
     if judge:
         judge_identities(plan)
     if old is not None:
-        _must_be_same(plan.out, old["identity"], wanted)
+        _must_be_same(plan.out, old["identity"], wanted, remedy)
 
 
 def enter(plan: Plan) -> None:
@@ -207,9 +208,9 @@ def save(folder: Path, manifest: Mapping[str, Any]) -> None:
     write_file(folder / NAME, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def _must_be_same(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def _must_be_same(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], remedy: str = OTHER_RUN) -> None:
     before, now = simulators_of(old), simulators_of(new)
     if before and now and before != now:
         told = f"personas were played by {', '.join(before)}, now by {', '.join(now)}"
-        raise UserError(f"{folder} holds a different run: {told}; {OTHER_RUN}")
-    must_agree(folder, old, new, "")
+        raise UserError(f"{folder} holds a different run: {told}; {remedy}")
+    must_agree(folder, old, new, "", remedy)

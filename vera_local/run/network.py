@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,6 +24,9 @@ RAYS_QUESTION = "/ray/_common/usage/usage_lib.py:"
 switch of Ray's stops it, so being refused there is no reason for a run to fail."""
 
 Say = Callable[[str], None]
+
+Tried = Callable[[], tuple[Attempt, ...]]
+"""Tells what was attempted so far."""
 
 
 class WentBeyond(EngineError):
@@ -55,9 +58,11 @@ def _chatbot_urls(plan: Plan) -> list[str]:
     return []
 
 
-def allow(plan: Plan) -> None:
-    """From now on this process, and what it starts, may reach the hosts that the plan's config names."""
-    guard.configure(mode=plan.config.guard, hosts=hosts_of(plan))
+def allow(*plans: Plan) -> tuple[str, ...]:
+    """From now on this process, and what it starts, may reach the hosts that the plans' configs name; gives them."""
+    hosts = tuple(dict.fromkeys(host for plan in plans for host in hosts_of(plan)))
+    guard.configure(mode=plans[0].config.guard, hosts=hosts)
+    return hosts
 
 
 @contextmanager
@@ -67,25 +72,39 @@ def logged(plan: Plan, say: Say) -> Iterator[None]:
     Raises WentBeyond at the end where something was refused, and says so where it was let through now or something was
     attempted in earlier starts; the manifest counts all.
     """
-    log = plan.out / LOG
     before = _before(plan.out)
-    with kept(plan.out) as tried:
+    with watched(plan.out, say, before) as tried:
         try:
             yield
         finally:
-            manifest.enter_network(plan.out, _mode(plan), hosts_of(plan), _added(before, _counted(tried())))
+            manifest.enter_network(plan.out, _mode(plan), hosts_of(plan), _added(before, counted(tried())))
+
+
+@contextmanager
+def watched(folder: Path, say: Say, before: Mapping[str, int]) -> Iterator[Tried]:
+    """The same for what is in a folder, of whose earlier attempts `before` tells; no manifest is written."""
+    log = folder / LOG
+    with kept(folder) as tried:
+        yield tried
     judge(tried(), log, say)
     if earlier := sum(before.values()):
         say(f"Network: {_times(earlier, 'attempt')} beyond this machine in earlier starts of this run; see {log}.")
 
 
+def enter(plan: Plan, hosts: Sequence[str], tried: Iterable[Attempt]) -> None:
+    """Add what was `tried` to the manifest of a run, that could reach these `hosts`."""
+    noted, now = manifest.network_attempts(plan.out), counted(tried)
+    manifest.enter_network(plan.out, _mode(plan), hosts, {v: noted.get(v, 0) + number for v, number in now.items()})
+
+
 def _before(folder: Path) -> dict[str, int]:
     """The attempts of earlier starts: one that was killed has noted them in the log alone."""
-    noted, logged = manifest.network_attempts(folder), _counted(attempts.read(folder / LOG))
+    noted, logged = manifest.network_attempts(folder), counted(attempts.read(folder / LOG))
     return {verdict: max(noted.get(verdict, 0), logged[verdict]) for verdict in logged}
 
 
-def _counted(tried: Iterable[Attempt]) -> dict[str, int]:
+def counted(tried: Iterable[Attempt]) -> dict[str, int]:
+    """Attempts by what became of them."""
     verdicts = [attempt.verdict for attempt in tried]
     return {verdict: verdicts.count(verdict) for verdict in BEYOND}
 
@@ -95,7 +114,7 @@ def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 @contextmanager
-def kept(folder: Path) -> Iterator[Callable[[], tuple[Attempt, ...]]]:
+def kept(folder: Path) -> Iterator[Tried]:
     """Keep attempts in the log of `folder`; gives what tells those of this process and all that it started."""
     file = folder / LOG
     start = file.stat().st_size if file.exists() else 0
@@ -135,10 +154,10 @@ def _mode(plan: Plan) -> str:
     return plan.config.guard if guard.installed() else "off"
 
 
-def network_line(plan: Plan) -> str:
-    """What the run may reach, for its user."""
-    hosts = hosts_of(plan)
+def network_line(*plans: Plan) -> str:
+    """What these runs may reach, for their user."""
+    hosts = dict.fromkeys(host for plan in plans for host in hosts_of(plan))
     here = "this machine" if not hosts else f"this machine and {', '.join(hosts)}"
-    if plan.config.guard == "log":
+    if plans[0].config.guard == "log":
         return f"{here}; anything beyond is let through and noted in {LOG}"
     return f"{here}; anything beyond is refused"

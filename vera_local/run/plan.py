@@ -65,10 +65,13 @@ class Plan:
         return (Conversation(f"{p.name}-{r}", p.name, r) for r in repeats for p in self.personas)
 
 
-def make_plan(config: RunConfig) -> Plan:
-    """Look up what the config names; raises UserError for what cannot be found."""
+def make_plan(config: RunConfig, bundle: Bundle | None = None) -> Plan:
+    """Look up what the config names, but for its `bundle` where that was loaded before.
+
+    Raises UserError for what cannot be found.
+    """
     _must_name_cluster(config)
-    bundle = load_bundle(config.bundle, config.target, config.end_semantics)
+    bundle = bundle or load_bundle(config.bundle, config.target, config.end_semantics)
     simulators = _simulators(config, bundle)
     chatbot, judges = _chatbot(config, bundle), seats_of(config, bundle)
     players = (*simulators, chatbot, *(seat.player for seat in judges))

@@ -121,5 +121,30 @@ class Watcher:
         yield changed
 
 
+class NamedWatcher(Watcher):
+    """Shows what it is told beside other work, with a name before it."""
+
+    def __init__(self, name: str, shown: Watcher) -> None:
+        self._name = name
+        self._all = shown
+
+    def say(self, line: str) -> None:
+        """As `Watcher.say`."""
+        self._all.say(f"{self._name}: {line}")
+
+    @contextmanager
+    def waiting(self, line: str) -> Iterator[None]:
+        """As `Watcher.waiting`."""
+        with self._all.waiting(f"{self._name}: {line}"):
+            yield
+
+    @contextmanager
+    def stage(self, meter: Meter) -> Iterator[Callable[[], None]]:
+        """As `Watcher.stage`."""
+        meter.stage = f"{self._name}: {meter.stage}"
+        with self._all.stage(meter) as changed:
+            yield changed
+
+
 def _finished(meter: Meter) -> str:
     return f"{meter.jobs_done}/{meter.jobs} done in {duration(meter.clock() - meter.began)}, {meter.rate:.0f} tokens/s"
