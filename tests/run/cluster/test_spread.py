@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -10,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.run.cluster.local import Local, Lose, never
+from tests.run.cluster.local import Local, LocalRemote, Lose, never
 from tests.run.test_side_by_side import OTHER, at_random, contents, late
 from vera_local.engine.seam import EngineDied, Limits
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, manifest, run
 from vera_local.run.cluster import drive
 from vera_local.run.cluster.spread import spread
+from vera_local.run.cluster.wire import Failure, Ready
 from vera_local.run.folder import prepare_folder
 from vera_local.run.store import Store
 
@@ -108,3 +110,19 @@ async def test_a_conversation_is_judged_where_it_was_held(
     assert held.keys() == judged.keys()
     same = sum(held[id] == judged[id] for id in held)
     assert same >= 18, "the others were taken by workers that had nothing to do"
+
+
+async def test_a_worker_that_never_gets_room_holds_nobody_up(
+    make: MakePlan, answering: Answering, watcher: Watcher, undisturbed: dict[str, list[Any]]
+) -> None:
+    plan, ready = make(**HOW), LocalRemote.ready
+
+    async def of(remote: LocalRemote) -> Ready | Failure:
+        if remote.number == 0:
+            await asyncio.Event().wait()
+        return await ready(remote)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalRemote, "ready", of)
+        await spread_over(plan, Local(answering(late(1), SMALL), 2), watcher)
+    assert contents(plan) == undisturbed

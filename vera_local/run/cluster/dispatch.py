@@ -49,6 +49,8 @@ class Dispatch:
         self._sessions: dict[int, int] = {}
         self._remembers = False
         self.closed: set[Line] = set()
+        self.over = asyncio.Event()
+        """Set when nothing is missing any more."""
         self._close()
 
     @property
@@ -216,6 +218,8 @@ class Dispatch:
         for line, backlog in self._backlogs.items():
             if line not in self.closed and self._all_came(line) and backlog.done:
                 self.closed.add(line)
+        if self.done:
+            self.over.set()
         if len(self.closed) > before:
             for news in self._news.values():
                 news.set()

@@ -12,7 +12,7 @@ from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
 from vera_local.run.cluster.dispatch import Dispatch
 from vera_local.run.cluster.fleet import Fleet, Remote, WorkerLost
-from vera_local.run.cluster.wire import Failure, Line
+from vera_local.run.cluster.wire import Failure, Line, Ready
 from vera_local.run.failure import cause
 
 RESTARTS = 2
@@ -71,12 +71,23 @@ class Drive:
     async def _work_with(self, number: int) -> None:
         remote = await self.fleet.start(number)
         try:
-            ready = await remote.ready()
+            ready = await self._opened(remote)
             if isinstance(ready, Failure):
                 raise _raised(ready, remote)
-            await self._serve(number, remote, self.dispatch.join(number, remembers=ready.remembers))
+            if ready is not None:
+                await self._serve(number, remote, self.dispatch.join(number, remembers=ready.remembers))
         finally:
             await remote.stop()
+
+    async def _opened(self, remote: Remote) -> Ready | Failure | None:
+        """Wait until a worker is ready; None where nothing is left for it by then."""
+        opening, over = asyncio.ensure_future(remote.ready()), asyncio.create_task(self.dispatch.over.wait())
+        try:
+            await asyncio.wait({opening, over}, return_when=asyncio.FIRST_COMPLETED)
+            return opening.result() if opening.done() else None
+        finally:
+            opening.cancel()
+            over.cancel()
 
     async def _serve(self, number: int, remote: Remote, news: asyncio.Event) -> None:
         feeding = asyncio.create_task(self._feed(number, remote, news))

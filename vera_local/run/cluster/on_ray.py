@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -21,6 +22,7 @@ from vera_local.engine.offline import SWITCHES
 from vera_local.errors import UserError
 from vera_local.run import manifest
 from vera_local.run.cluster.fleet import WorkerLost
+from vera_local.run.cluster.keys import keys_of
 from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
 from vera_local.run.cluster.shares import most_workers, share_of
 from vera_local.run.cluster.wire import Failure, Line, Ready, Report, Task
@@ -49,6 +51,9 @@ ANSWER_SECONDS = 10.0
 STORE_BYTES = 200_000_000
 """Shared memory of a local cluster, for reports and jobs that are larger than a message."""
 
+ROOM_SECONDS = 60.0
+"""Time for the cluster to start a process; it takes longer only where others have what that needs."""
+
 STOP_SECONDS = 60.0
 """Time for a worker to close its engines before it is killed."""
 
@@ -56,12 +61,18 @@ MakeOpener = Callable[[Path], Opener]
 
 
 class Actor:
-    """What runs in an actor's process: a worker, and a folder of its own for what its engines print."""
+    """What runs in an actor's process: a worker, and a folder of its own for what its engines print. `keys`: variables
+    that it has to have, and that Ray would log if they were given with its environment."""
 
-    def __init__(self, plan: Plan, lines: Sequence[Line], make_opener: MakeOpener) -> None:
+    def __init__(self, plan: Plan, lines: Sequence[Line], make_opener: MakeOpener, keys: Mapping[str, str]) -> None:
+        os.environ.update(keys)
         self._plan, self._lines, self._make_opener = plan, lines, make_opener
         self._folder = Path(tempfile.mkdtemp(prefix="vera-local-worker-"))
         self._worker: Worker | None = None
+
+    async def place(self) -> str:
+        """The machine that it is on."""
+        return platform.node()
 
     async def ready(self) -> Ready | Failure:
         """As `Worker.ready`."""
@@ -120,11 +131,21 @@ class Shape:
 class RayRemote:
     """A worker in an actor."""
 
-    def __init__(self, ray: ModuleType, actor: Any, name: str) -> None:
-        self._ray, self._actor, self.name = ray, actor, name
+    def __init__(self, ray: ModuleType, actor: Any, name: str, say: Callable[[str], None]) -> None:
+        self._ray, self._actor, self._say = ray, actor, say
+        self.name = name
 
     async def ready(self) -> Ready | Failure:
+        self.name = f"{self.name} on {await self._placed()}"
         return await self._of(self._actor.ready.remote())
+
+    async def _placed(self) -> str:
+        """The machine that it is on; says so where the cluster has no room for it yet."""
+        placed = asyncio.ensure_future(self._of(self._actor.place.remote()))
+        _, waiting = await asyncio.wait({placed}, timeout=ROOM_SECONDS)
+        if waiting:
+            self._say(f"{self.name} waits for room in the cluster")
+        return str(await placed)
 
     async def report(self, pause: float) -> Report:
         return await self._of(self._actor.report.remote(pause))
@@ -156,6 +177,7 @@ class RayFleet:
     shape: Shape
     size: int
     make_opener: MakeOpener
+    say: Callable[[str], None]
 
     async def start(self, number: int) -> RayRemote:
         actor = self.ray.remote(Actor).options(
@@ -166,8 +188,9 @@ class RayFleet:
             scheduling_strategy="SPREAD",
             runtime_env=_environment(),
         )
-        plan = share_of(self.plan, self.size)
-        return RayRemote(self.ray, actor.remote(plan, self.lines, self.make_opener), f"worker {number}")
+        plan, keys = share_of(self.plan, self.size), keys_of(self.plan.config)
+        started = actor.remote(plan, self.lines, self.make_opener, keys)
+        return RayRemote(self.ray, started, f"worker {number}", self.say)
 
 
 @asynccontextmanager
@@ -196,7 +219,7 @@ async def on_ray(
         told = f"{size} worker{'s' if size > 1 else ''} on {len(fitting)} machine{'s' if len(fitting) > 1 else ''}"
         watcher.say(f"Ray: {told}, each with {shape.told}.")
         manifest.enter_cluster(plan.out, ray.__version__, size, shape.gpus, [node.name for node in fitting])
-        yield RayFleet(ray, plan, lines, shape, size, make_opener)
+        yield RayFleet(ray, plan, lines, shape, size, make_opener, watcher.say)
 
 
 def imported() -> ModuleType:
