@@ -6,10 +6,13 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
+from polars.exceptions import PolarsError
+
 from vera_local.bundle import Rubric
 from vera_local.conversation import Ending, Speaker
 from vera_local.judge import Mode, State
 from vera_local.run.schema import STEPS
+from vera_local.run.unusable import UNREADABLE
 from vera_local.simulate import Rule
 
 
@@ -74,8 +77,22 @@ RULES = {
 """Table -> what holds of each row."""
 
 
+TRIPPED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, PolarsError)
+"""What a reader of rows raises that are not as this program writes them."""
+
+
 class Foreign(ValueError):
     """What a store holds is not of the rubric that its run names."""
+
+
+def fault_behind(tripped: Exception, db: sqlite3.Connection) -> str:
+    """What is wrong with the rows that somebody may have tripped over; empty where they are as they should be."""
+    if isinstance(tripped, Foreign):
+        return str(tripped)
+    try:
+        return next((f"table {table}, row {row}" for table, row in unsound(db)), "")
+    except UNREADABLE as error:
+        return str(error)
 
 
 def unsound(db: sqlite3.Connection, rubric: Rubric | None = None) -> Iterator[tuple[str, int]]:

@@ -11,8 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from polars.exceptions import PolarsError
-
 from vera_local.bundle import DimensionRating
 from vera_local.conversation import RETRIED, Conversation, Ending, Head, Message, Speaker
 from vera_local.engine.seam import Usage
@@ -24,15 +22,12 @@ from vera_local.run.pages import Pages
 from vera_local.run.rows import ADD_VERDICT, VERDICT, columns_of, verdict_of
 from vera_local.run.schema import bring_up
 from vera_local.run.simulated import Simulated
-from vera_local.run.soundness import Foreign, unsound
+from vera_local.run.soundness import TRIPPED, fault_behind
 from vera_local.run.unusable import UNREADABLE, damaged, unusable
 from vera_local.run.used import Used
 from vera_local.simulate import Said
 
 NAME = "run.sqlite"
-
-TRIPPED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, PolarsError)
-"""What a reader of rows raises that are not as this program writes them."""
 
 
 class Given(NamedTuple):
@@ -102,17 +97,8 @@ class Store:
         with closing(self._db):
             if isinstance(value, UNREADABLE):
                 raise unusable(self._file, value) from value
-            if isinstance(value, TRIPPED) and (fault := self._fault(value)):
+            if isinstance(value, TRIPPED) and (fault := fault_behind(value, self._db)):
                 raise damaged(self._file, fault) from value
-
-    def _fault(self, tripped: Exception) -> str:
-        """What is wrong with the rows that somebody may have tripped over; empty where they are as they should be."""
-        if isinstance(tripped, Foreign):
-            return str(tripped)
-        try:
-            return next((f"table {table}, row {row}" for table, row in unsound(self._db)), "")
-        except UNREADABLE as error:
-            return str(error)
 
     @contextmanager
     def together(self) -> Iterator[None]:
