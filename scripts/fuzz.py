@@ -39,6 +39,7 @@ from fuzz_reading import (
     read_run_folder,
     read_store,
 )
+from polars.exceptions import PanicException
 
 from vera_local.data import data_root
 from vera_local.errors import UserError
@@ -155,7 +156,7 @@ def _case(kind: Kind, case: str, place: Path, wrong: list[str]) -> str:
         if str(error).strip():
             return "refused"
         wrong.append(f"{case}: a refusal that says nothing")
-    except Exception:
+    except (Exception, PanicException):
         wrong.append(f"{case}: {file.name}\n{traceback.format_exc()}")
         print(wrong[-1], file=sys.stderr, flush=True)
     else:

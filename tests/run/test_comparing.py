@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from polars.exceptions import PanicException
 
 from tests.run.scored import BUNDLE, JUDGE, scored
 from vera_local.errors import UserError
@@ -49,6 +50,17 @@ def test_scores_that_are_none_are_told(tmp_path: Path, key: str, value: object) 
     with pytest.raises(
         UserError, match=r"its results are missing, damaged or of another version; see vera-local score"
     ):
+        compare_judges(run)
+
+
+def test_a_table_at_which_polars_panics_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = scored(tmp_path / "a", {"j": GOOD, "k": BAD})
+
+    def panicking(file: Path) -> None:
+        raise PanicException("assertion failed")
+
+    monkeypatch.setattr("polars.read_parquet", panicking)
+    with pytest.raises(UserError, match="its results are missing, damaged or of another version"):
         compare_judges(run)
 
 

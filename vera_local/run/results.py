@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.exceptions import PanicException
 from pydantic import TypeAdapter, ValidationError
 
 from vera_local.errors import UserError
@@ -73,7 +74,7 @@ def read_results(folder: Path) -> Results:
         ratings, questions = (pl.read_parquet(folder / f"{name}.parquet") for name in (RESULTS, QUESTIONS))
         column = scores["bundle"]["group_column"]
         return Results(folder, ratings, questions, scale, column, scores["juries"], scores["cards"], begun)
-    except (OSError, KeyError, ValidationError, pl.exceptions.PolarsError):
+    except (OSError, KeyError, ValidationError, pl.exceptions.PolarsError, PanicException):
         raise _unreadable(folder) from None
 
 
