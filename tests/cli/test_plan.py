@@ -28,7 +28,7 @@ def no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_it_takes_the_options_of_run_and_its_own() -> None:
     run, plan = (set(inspect.signature(command).parameters) for command in (commands.run, commands.plan))
-    assert plan == run | {"gpu", "gpus", "like", "gpu_hour_price"}
+    assert plan == run | {"gpu", "gpus", "conversations", "like", "gpu_hour_price"}
 
 
 def test_a_plan_is_told_and_nothing_is_made(
@@ -121,6 +121,56 @@ def test_an_unknown_gpu_is_refused_with_the_known_ones(command: Command, capfd: 
 def test_gpus_without_a_gpu_are_refused(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
     assert command("plan", "--gpus", "2") == 2
     assert "name the one that is meant with --gpu" in capfd.readouterr().err
+
+
+def test_ten_million_conversations_on_many_gpus_are_told(
+    command: Command, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    many = ("--gpu", "H200", "--gpus", "64", "--conversations", "10000000", "--gpu-hour-price", "2")
+    assert command("plan", *MODELS, *many) == 0
+    out = " ".join(capfd.readouterr().out.split())
+    for words in (
+        "Conversations 10,000,000 of 30 messages each",
+        "Workers 64 with 1 GPU each",
+        "In all",
+        "at 2 for a GPU-hour",
+        "300,000,000 messages",
+        "one driver keeps 8,000",
+        "at most 400 a second",
+        "at the driver",
+        "First limit KV cache",
+        "Next driver commits",
+        "with no cluster of GPUs",
+    ):
+        assert words in out, words
+
+
+def test_json_of_a_spread_run_holds_its_limits_in_order(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
+    short = ("--bundle", "psychosis", "--chatbot", "qwen3-14b", "--judge", "qwen3-14b", "--gpu", "H200")
+    assert (
+        command("plan", *short, "--gpus", "1000", "--conversations", "1000000", "--gpu-hour-price", "2", "--json") == 0
+    )
+    told: dict[str, Any] = json.loads(capfd.readouterr().out)
+    assert 1_000_000 <= told["conversations"] < 1_000_100, "every persona is met as often as any other"
+    spread = told["spread"]
+    assert spread["bounds"][0]["name"] == "driver commits"
+    assert spread["seconds"] == spread["bounds"][0]["seconds"] > spread["bounds"][1]["seconds"]
+    assert spread["cost"] == pytest.approx(spread["seconds"] / 3600 * 1000 * 2)
+    assert spread["verdicts"] == pytest.approx(7 * told["conversations"])
+
+
+def test_how_many_conversations_is_said_once(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command("plan", *SMALL, "--conversations", "100", "--repeats", "3") == 2
+    assert "give one of them" in capfd.readouterr().err
+    assert command("plan", *SMALL, "--conversations", "0") == 2
+
+
+def test_a_cluster_of_unknown_speed_is_told_without_a_time(command: Command, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command("plan", *SMALL, "--conversations", "1000", "--gpu-hour-price", "2") == 0
+    out = " ".join(capfd.readouterr().out.split())
+    assert "In all not known Cost not known Store" in out
+    assert "First limit" not in out
 
 
 def test_like_takes_a_run(command: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

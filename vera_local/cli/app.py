@@ -27,6 +27,7 @@ from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.options import (
     Bundle,
     Code,
+    Conversations,
     EndSemantics,
     Engine,
     Gpu,
@@ -194,13 +195,20 @@ def plan(
     *,
     gpu: Gpu = None,
     gpus: Gpus = None,
+    conversations: Conversations = None,
     like: Like = None,
     gpu_hour_price: Price = None,
     as_json: Json = False,
     **options: Any,
 ) -> None:
     """Say what `run` with the same options would ask, take and cost: an estimate. Starts no engine."""
-    plan_command.show(_planned(**options), gpu, gpus, like, gpu_hour_price, as_json=as_json)
+    plan = _planned(**options)
+    if conversations is not None:
+        if options["repeats"] is not None:
+            raise UserError("--conversations and --repeats both say how many conversations; give one of them")
+        plan = _planned(**options | {"repeats": str(plan_command.repeats_for(conversations, plan))})
+    spread = conversations is not None or plan.config.ray is not None
+    plan_command.show(plan, gpu, gpus, like, gpu_hour_price, spread=spread, as_json=as_json)
 
 
 @app.command()

@@ -71,6 +71,10 @@ Gpu = Annotated[
     str | None, typer.Option(metavar="NAME", help="A GPU such as H200; this machine's unless told otherwise.")
 ]
 Gpus = Annotated[int | None, typer.Option(metavar="N", min=1, help="How many of them.")]
+Conversations = Annotated[
+    int | None,
+    typer.Option(metavar="M", min=1, help="So many conversations at least, spread over workers that share the GPUs."),
+]
 Like = Annotated[
     Path | None,
     typer.Option(metavar="RUN", help="Take lengths, answers and pace from this run."),

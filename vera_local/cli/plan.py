@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from vera_local.cli.reach import as_json as reach_json
+from vera_local.cli.reach import lines
 from vera_local.engine.gpus import GPUS, Gpu, find_gpu
 from vera_local.engine.machine import Machine, this_machine
 from vera_local.errors import UserError
@@ -20,6 +22,7 @@ from vera_local.report.cost import money
 from vera_local.run import Plan
 from vera_local.run.forecast import Forecast, forecast
 from vera_local.run.likeness import likeness
+from vera_local.run.reach import ASSUMED, Reach, reach, shape_of
 from vera_local.run.rehearsal import CHECKING
 from vera_local.run.rulers import Rulers
 from vera_local.run.timing import Line
@@ -31,17 +34,34 @@ ESTIMATE = (
 
 
 def show(
-    plan: Plan, gpu: str | None, gpus: int | None, like: Path | None, price: float | None, *, as_json: bool
+    plan: Plan,
+    gpu: str | None,
+    gpus: int | None,
+    like: Path | None,
+    price: float | None,
+    *,
+    spread: bool,
+    as_json: bool,
 ) -> None:
-    """Print the forecast of a plan; raises UserError for an unknown GPU and for a run that tells nothing."""
+    """Print the forecast of a plan, whose run is on one machine or `spread` over workers that share the GPUs.
+
+    Raises UserError for an unknown GPU and for a run that tells nothing.
+    """
     machine, known = _machine(gpu, gpus)
-    told = asyncio.run(_forecast(plan, machine, known, like))
+    workers, share, part = shape_of(plan, machine) if spread else (1, plan, machine)
+    told = asyncio.run(_forecast(share, part, known, like))
+    beyond = reach(told, workers, machine.gpus) if spread else None
     if as_json:
-        print(json.dumps(_as_json(told, price)))
+        print(json.dumps(_as_json(told, price) | ({} if beyond is None else {"spread": reach_json(beyond, price)})))
         return
     console = Console()
-    for item in (*_head(told), _roles(told), *_engines(told), *_result(told, price)):
+    for item in (*_head(told, beyond), _roles(told), *_engines(told), *_result(told, beyond, price)):
         console.print(item, highlight=False, markup=False, soft_wrap=isinstance(item, str))
+
+
+def repeats_for(conversations: int, plan: Plan) -> int:
+    """How often each persona is to be met for at least so many conversations, in a plan like this one."""
+    return -(-conversations * plan.config.repeats // plan.count)
 
 
 async def _forecast(plan: Plan, machine: Machine, gpu: Gpu | None, folder: Path | None) -> Forecast:
@@ -66,12 +86,14 @@ def _machine(name: str | None, gpus: int | None) -> tuple[Machine, Gpu | None]:
     return replace(here, gpus=gpus or here.gpus), find_gpu(here.name)
 
 
-def _head(told: Forecast) -> Iterator[str]:
+def _head(told: Forecast, beyond: Reach | None) -> Iterator[str]:
     plan, machine = told.plan, told.machine
     many = f"{machine.gpus} x " if machine.gpus > 1 else ""
     yield f"Bundle          {plan.bundle.title} {plan.bundle.version}"
     yield f"Conversations   {plan.count:,} of {plan.turns} messages each"
     yield f"Machine         {many}{machine.name}, {machine.memory_bytes / 1e9:.0f} GB ({machine.device})"
+    if beyond is not None:
+        yield f"{'':<16}Those of one worker, and below the work of all, as one alone would do it"
     yield ""
 
 
@@ -100,7 +122,9 @@ def _count(number: float) -> str:
     """Short enough for one of many columns."""
     if number < 10_000:
         return f"{number:,.0f}"
-    return f"{number / 1e3:,.0f} k" if number < 1e6 else f"{number / 1e6:,.1f} M"
+    if number < 1e6:
+        return f"{number / 1e3:,.0f} k"
+    return f"{number / 1e6:,.1f} M" if number < 1e9 else f"{number / 1e9:,.0f} G"
 
 
 def _engines(told: Forecast) -> Iterator[Table | str]:
@@ -124,8 +148,18 @@ def _engines(told: Forecast) -> Iterator[Table | str]:
     yield f"Residency       {told.housing.arrangement.residency}: {told.housing.arrangement.reason}"
 
 
-def _result(told: Forecast, price: float | None) -> Iterator[str]:
+def _result(told: Forecast, beyond: Reach | None, price: float | None) -> Iterator[str]:
     yield ""
+    yield from _alone(told, price) if beyond is None else lines(beyond, price, _time)
+    yield from _notes(told)
+    yield ""
+    yield "It rests on:"
+    yield from (f"- {sentence}" for sentence in (*told.assumptions, *(() if beyond is None else ASSUMED)))
+    yield ESTIMATE
+
+
+def _alone(told: Forecast, price: float | None) -> Iterator[str]:
+    """What it takes on this machine."""
     for stage in told.stages:
         source = ", at the pace of the run it is likened to" if stage.measured else ""
         yield f"{stage.name:<16}{_time(stage.seconds)}{source}"
@@ -133,6 +167,9 @@ def _result(told: Forecast, price: float | None) -> Iterator[str]:
     if price is not None:
         cost, hour = told.cost(price), "a GPU-hour" if told.machine.gpus else "an hour of this machine"
         yield f"{'Cost':<16}{'not known' if cost is None else f'{money(cost)} at {price:g} for {hour}'}"
+
+
+def _notes(told: Forecast) -> Iterator[str]:
     for part in (line.part for line in told.lines if line.part.least != line.part.most):
         yield f"{part.name} is asked {part.least:,.0f} to {part.most:,.0f} times, by the paths that its walks take."
     for fault in (line.part for line in told.lines if line.part.overflow):
@@ -141,10 +178,6 @@ def _result(told: Forecast, price: float | None) -> Iterator[str]:
         yield f"Not counted, since their hosts are not known: the time of {', '.join(told.untimed)}."
     if told.seconds is None and not told.housing.problem:
         yield "No time can be told: this machine's speed is not known; name a GPU with --gpu, or a run with --like."
-    yield ""
-    yield "It rests on:"
-    yield from (f"- {sentence}" for sentence in told.assumptions)
-    yield ESTIMATE
 
 
 def _time(seconds: float | None) -> str:
@@ -152,7 +185,9 @@ def _time(seconds: float | None) -> str:
         return "not known"
     if seconds < 90:
         return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 360_000 else f"{seconds / 86_400:,.0f} days"
 
 
 def _as_json(told: Forecast, price: float | None) -> dict[str, Any]:

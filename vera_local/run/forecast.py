@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from vera_local.conversation import Conversation
 from vera_local.engine.gpus import Gpu
 from vera_local.engine.machine import Machine
 from vera_local.run.habits import ASSUMED, Habits
@@ -34,7 +35,7 @@ class Stage:
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """A plan on `machine`; `untimed`: whose time is in none of the stages. `overlap`: the part of the stages' time,
-    added up, that the run takes."""
+    added up, that the run takes. `samples`: a conversation as each simulator may hold it."""
 
     plan: Plan
     machine: Machine
@@ -45,6 +46,7 @@ class Forecast:
     overlap: float
     untimed: tuple[str, ...]
     assumptions: tuple[str, ...]
+    samples: tuple[Conversation, ...]
 
     @property
     def gpus(self) -> int:
@@ -72,7 +74,8 @@ async def forecast(
     if like is not None:
         like.must_suit(plan)
     habits = ASSUMED if like is None else like.habits
-    parts = (await rehearse(plan, habits, ruler_of)).parts
+    rehearsal = await rehearse(plan, habits, ruler_of)
+    parts = rehearsal.parts
     parts = parts if like is None else tuple(map(like.scaled, parts))
     housing = house(plan, machine)
     timing = Timing(plan, housing, gpu, parts)
@@ -95,6 +98,7 @@ async def forecast(
             *_assumptions(plan, habits, ruler_of, gpu, lines, stages, like),
             SIDE_BY_SIDE if like is not None and measured else ONE_BY_ONE,
         ),
+        samples=rehearsal.samples,
     )
 
 

@@ -47,7 +47,8 @@ class Part:
 
     `name` tells it from others of its place; `player` is None for a chatbot that is none of our models; `least` and
     `most` requests bound those expected; `held` tokens are kept for one conversation in the KV cache; `overflow` says
-    what does not fit the model's context, or is empty.
+    what does not fit the model's context, or is empty. `verdicts` are given in the whole run, each with so many tokens
+    of `reasons`.
     """
 
     place: Place
@@ -59,6 +60,8 @@ class Part:
     most: float
     held: float = 0.0
     overflow: str = ""
+    verdicts: float = 0.0
+    reasons: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,8 @@ async def _judged(plan: Plan, seat: Seat, habits: Habits, ruler: Ruler, samples:
         most=sum(walk.most for walk in walks) * each,
         held=max(walk.held for walk in walks),
         overflow=max(walk.overflow for walk in walks),
+        verdicts=sum(walk.verdicts for walk in walks) * each,
+        reasons=habits.reasoning_tokens(seat),
     )
 
 
@@ -194,6 +199,7 @@ class _Walk:
     most: float
     held: float
     overflow: str
+    verdicts: float
 
 
 class _Bench:
@@ -218,7 +224,7 @@ class _Bench:
             times = reached[question.id] * self._share(question, option)
             expected += self._costs[question.id, option.answer] * times
         least, most = (extreme(self._rubric, self._requests, pick) for pick in (min, max))
-        return _Walk(expected, least, most, self._paper.held, self._overflow)
+        return _Walk(expected, least, most, self._paper.held, self._overflow, sum(reached.values()))
 
     async def _ask_all(self, sample: Conversation) -> None:
         """The first question is asked of an empty cache, but for what another conversation left; the others behind."""

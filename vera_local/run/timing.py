@@ -43,9 +43,13 @@ class Hosted:
 
     def room(self, held: float) -> int:
         """How many conversations of so many tokens its replicas hold at once; one at least."""
-        sequences = self.player.profile.engine.max_num_seqs or SEQUENCES
-        fit = sequences if self.kv_tokens is None or not held else int(FILL * self.kv_tokens / held)
-        return len(self.places) * max(1, min(sequences, fit))
+        fit = self.most if self.kv_tokens is None or not held else len(self.places) * int(FILL * self.kv_tokens / held)
+        return max(len(self.places), min(self.most, fit))
+
+    @property
+    def most(self) -> int:
+        """How many requests its replicas answer at once, whatever their KV caches hold."""
+        return len(self.places) * (self.player.profile.engine.max_num_seqs or SEQUENCES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Drive:
 
     async def _listen(self, number: int, remote: Remote, feeding: asyncio.Task[None]) -> None:
         """Take what the worker tells, until it has ended."""
-        pause = max(LEAST_PAUSE, self.fleet.size / REPORTS_PER_SECOND)
+        pause = pause_of(self.fleet.size)
         while True:
             try:
                 async with asyncio.timeout(SILENT_SECONDS):
@@ -134,6 +134,11 @@ class Drive:
         if line not in self._said:
             self._said.add(line)
             self.say(line)
+
+
+def pause_of(workers: int) -> float:
+    """Seconds that each of so many workers gathers news."""
+    return max(LEAST_PAUSE, workers / REPORTS_PER_SECOND)
 
 
 def _raised(failure: Failure, remote: Remote) -> Exception:
