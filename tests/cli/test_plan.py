@@ -136,6 +136,7 @@ def test_ten_million_conversations_on_many_gpus_are_told(
         "In all",
         "at 2 for a GPU-hour",
         "300,000,000 messages",
+        "40.0 GB of the driver when the results are written",
         "one driver keeps 8,000",
         "at most 400 a second",
         "at the driver",

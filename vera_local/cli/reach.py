@@ -20,6 +20,7 @@ def lines(told: Reach, price: float | None, time: Callable[[float | None], str])
         cost, hour = told.cost(price), "a GPU-hour" if told.gpus else "an hour of such a machine"
         yield f"{'Cost':<16}{'not known' if cost is None else f'{money(cost)} at {price:g} for {hour}'}"
     yield f"{'Store':<16}{_bytes(load.store)}: {load.messages:,.0f} messages, {load.verdicts:,.0f} verdicts"
+    yield f"{'Memory':<16}{_bytes(load.memory)} of the driver when the results are written"
     if told.commits_per_second is not None and told.network_per_second is not None:
         yield (
             f"{'Driver':<16}{told.commits_per_second:,.1f} messages and verdicts a second keep all engines busy; one "
@@ -42,6 +43,7 @@ def as_json(told: Reach, price: float | None) -> dict[str, Any]:
         "messages": told.load.messages,
         "verdicts": told.load.verdicts,
         "store_bytes": told.load.store,
+        "results_memory_bytes": told.load.memory,
         "network_bytes": told.load.network,
         "network_bytes_per_second": told.network_per_second,
         "commits_per_second": told.commits_per_second,

@@ -35,8 +35,12 @@ BYTES_PER_SECOND = 125e6
 CONVERSATION_BYTES, MESSAGE_BYTES, VERDICT_BYTES, RATING_BYTES = 65, 70, 170, 112
 """What a store takes for each beside its text, with its indexes: measured on stores of whole runs."""
 
+RESULT_BYTES = 800
+"""Memory for each rating and what it rests on while results are written, by
+`scripts/bench_scale.py --memory 100000 --publish`."""
+
 WIRE_BYTES = 120
-"""What a report takes for a message or verdict beside its text, by the same script."""
+"""What a report takes for a message or verdict beside its text, by `scripts/bench_scale.py --commits 4000`."""
 
 ASSUMED = (
     "Workers take conversations as they have room; at the end half of a conversation's time goes by until the last one "
@@ -48,12 +52,14 @@ ASSUMED = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """All that goes through the driver of a run. `network`: bytes from and to it."""
+    """All that goes through the driver of a run, in bytes beside the counts. `network`: from and to it; `memory`: what
+    it takes in the end, to write the results."""
 
     messages: float
     verdicts: float
     store: float
     network: float
+    memory: float
 
     @property
     def commits(self) -> float:
@@ -159,7 +165,13 @@ def load_of(alone: Forecast) -> Load:
     rows = plan.count * CONVERSATION_BYTES + messages * MESSAGE_BYTES + verdicts * VERDICT_BYTES
     # A conversation goes to whoever judges it, too.
     network = (messages + verdicts) * WIRE_BYTES + text * (1 + len(by_engine(plan.judges))) + reasons
-    return Load(messages, verdicts, rows + text + reasons + ratings * RATING_BYTES, network)
+    return Load(
+        messages=messages,
+        verdicts=verdicts,
+        store=rows + text + reasons + ratings * RATING_BYTES,
+        network=network,
+        memory=ratings * RESULT_BYTES,
+    )
 
 
 def _engines_seconds(alone: Forecast, workers: int) -> float | None:
