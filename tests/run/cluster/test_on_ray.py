@@ -18,8 +18,9 @@ from vera_local.engine.machine import Machine
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, evaluate, load_config, make_plan, manifest, run
 from vera_local.run.cluster.fleet import Remote
+from vera_local.run.cluster.joining import Node
 from vera_local.run.cluster.nodes import Look, gpus_each, labels_of, must_match
-from vera_local.run.cluster.on_ray import Node, RayFleet, RayRemote, Shape, on_ray
+from vera_local.run.cluster.on_ray import RayFleet, RayRemote, Shape, on_ray
 from vera_local.run.cluster.shares import most_workers, share_of
 from vera_local.run.cluster.wire import Line, Report
 from vera_local.run.players import Player
@@ -296,12 +297,18 @@ def test_workers_take_as_few_gpus_as_keep_their_models_awake(make: MakePlan) -> 
 
 
 def test_a_machine_holds_as_many_workers_as_its_gpus_and_labels_let_it() -> None:
-    node = Node("id", "n", 8, {"gpu": "h100"})
+    node = Node("id", "n", 8, 64, {"gpu": "h100"})
     assert Shape(3, {}).fits(node) == 2
     assert Shape(3, {"gpu": "h100"}).fits(node) == 2
     assert Shape(3, {"gpu": "a100"}).fits(node) == 0
     assert Shape(9, {}).fits(node) == 0
     assert Shape(0, {}).fits(replace(node, gpus=0)) == 1
+
+
+@pytest.mark.parametrize(("gpus", "workers", "cpus"), [(1, 3, 1), (0, 1, 4), (0, 2, 4), (0, 3, 2), (0, 40, 1)])
+def test_workers_without_gpus_share_the_cores(gpus: int, workers: int, cpus: int) -> None:
+    nodes = [Node(name, name, 8, cores, {}) for name, cores in (("a", 4), ("b", 6))]
+    assert Shape(gpus, {}).cpus(nodes, workers) == cpus
 
 
 def test_labels_that_differ_are_told(make: MakePlan) -> None:

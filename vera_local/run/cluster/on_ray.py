@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import math
 import os
 import platform
 import shutil
-import signal
-import socket
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from vera_local.engine import guard, heirs
-from vera_local.engine.offline import SWITCHES
 from vera_local.errors import UserError
 from vera_local.run import manifest
 from vera_local.run.cluster.fleet import WorkerLost
+from vera_local.run.cluster.joining import Node, connected, environment, first_line, imported, looks, nodes_of
 from vera_local.run.cluster.keys import keys_of
 from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
+from vera_local.run.cluster.scratch import new_folder
 from vera_local.run.cluster.shares import most_workers, share_of
 from vera_local.run.cluster.wire import Failure, Line, Ready, Report, Task
 from vera_local.run.cluster.worker import Worker
@@ -32,24 +30,6 @@ from vera_local.run.plan import Plan
 from vera_local.run.progress import Watcher
 
 T = TypeVar("T")
-
-LOCAL = "local"
-"""Instead of a cluster's address: a cluster of this machine alone, for this command."""
-
-AUTO = "auto"
-"""Instead of a cluster's address: the cluster that this machine is part of."""
-
-OPEN = (
-    "Ray: RAY_AUTH_MODE is not token, so whoever reaches the cluster's ports can run programs on its machines; see "
-    "docs/scaling.md."
-)
-"""Said where a cluster may ask nobody who they are."""
-
-ANSWER_SECONDS = 10.0
-"""Time for the head of a cluster to answer at all."""
-
-STORE_BYTES = 200_000_000
-"""Shared memory of a local cluster, for reports and jobs that are larger than a message."""
 
 ROOM_SECONDS = 60.0
 """Time for the cluster to start a process; it takes longer only where others have what that needs."""
@@ -64,10 +44,15 @@ class Actor:
     """What runs in an actor's process: a worker, and a folder of its own for what its engines print. `keys`: variables
     that it has to have, and that Ray would log if they were given with its environment."""
 
-    def __init__(self, plan: Plan, lines: Sequence[Line], make_opener: MakeOpener, keys: Mapping[str, str]) -> None:
+    def __init__(
+        self, plan: Plan, lines: Sequence[Line], make_opener: MakeOpener, keys: Mapping[str, str], cpus: int
+    ) -> None:
         os.environ.update(keys)
+        if cpus < (os.cpu_count() or 1):
+            # Else vLLM's threads would be bound to all cores, which other workers have a part of.
+            os.environ |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(cpus)}
         self._plan, self._lines, self._make_opener = plan, lines, make_opener
-        self._folder = Path(tempfile.mkdtemp(prefix="vera-local-worker-"))
+        self._folder = new_folder(Path(tempfile.gettempdir()))
         self._worker: Worker | None = None
 
     async def place(self) -> str:
@@ -99,16 +84,6 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A machine of the cluster. `gpus`: how many it offers."""
-
-    id: str
-    name: str
-    gpus: int
-    labels: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Shape:
     """What each worker takes of a machine, and which machines it can be on."""
 
@@ -120,6 +95,12 @@ class Shape:
         if not self.labels.items() <= node.labels.items():
             return 0
         return node.gpus // self.gpus if self.gpus else 1
+
+    def cpus(self, nodes: Sequence[Node], workers: int) -> int:
+        """How many cores each of so many workers has on these machines: one, or where it takes no GPU, its share."""
+        if self.gpus:
+            return 1
+        return max(1, min(node.cpus for node in nodes) // math.ceil(workers / len(nodes)))
 
     @property
     def told(self) -> str:
@@ -164,7 +145,7 @@ class RayRemote:
         try:
             return await answer
         except (errors.RayActorError, errors.ObjectLostError, errors.WorkerCrashedError) as error:
-            raise WorkerLost(f"{self.name} is gone ({_first_line(error)})") from None
+            raise WorkerLost(f"{self.name} is gone ({first_line(error)})") from None
 
 
 @dataclass(frozen=True)
@@ -175,21 +156,22 @@ class RayFleet:
     plan: Plan
     lines: Sequence[Line]
     shape: Shape
+    cpus: int
     size: int
     make_opener: MakeOpener
     say: Callable[[str], None]
 
     async def start(self, number: int) -> RayRemote:
         actor = self.ray.remote(Actor).options(
-            num_cpus=1,
+            num_cpus=self.cpus,
             num_gpus=self.shape.gpus,
             max_restarts=0,
             label_selector=dict(self.shape.labels),
             scheduling_strategy="SPREAD",
-            runtime_env=_environment(),
+            runtime_env=environment(),
         )
         plan, keys = share_of(self.plan, self.size), keys_of(self.plan.config)
-        started = actor.remote(plan, self.lines, self.make_opener, keys)
+        started = actor.remote(plan, self.lines, self.make_opener, keys, self.cpus)
         return RayRemote(self.ray, started, f"worker {number}", self.say)
 
 
@@ -204,134 +186,22 @@ async def on_ray(
     config = plan.config
     assert config.ray is not None, "whoever asks for a cluster names one"
     ray = imported()
-    with _connected(ray, config.ray, watcher):
-        nodes = _nodes(ray)
-        looks = await _looks(ray, plan, nodes)
+    with connected(ray, config.ray, watcher):
+        nodes = nodes_of(ray)
+        found = await looks(ray, [player.profile for player in hosted(plan)], nodes)
         judging = any(line.kind != "talk" for line in lines)
         gpus = config.actor_gpus
         if gpus is None:
-            gpus = gpus_each(plan, [its.machine for its in looks.values()], judge=judging)
+            gpus = gpus_each(plan, [its.machine for its in found.values()], judge=judging)
         shape = Shape(gpus, labels_of(plan))
         fitting = [node for node in nodes if shape.fits(node)]
         _must_fit(config.ray, shape, fitting)
-        _must_all_match(plan, {node.name: looks[node.id] for node in fitting})
+        _must_all_match(plan, {node.name: found[node.id] for node in fitting})
         size = min(config.actors or sum(map(shape.fits, fitting)), jobs, most_workers(plan) or jobs)
         told = f"{size} worker{'s' if size > 1 else ''} on {len(fitting)} machine{'s' if len(fitting) > 1 else ''}"
         watcher.say(f"Ray: {told}, each with {shape.told}.")
         manifest.enter_cluster(plan.out, ray.__version__, size, shape.gpus, [node.name for node in fitting])
-        yield RayFleet(ray, plan, lines, shape, size, make_opener, watcher.say)
-
-
-def imported() -> ModuleType:
-    """Ray; UserError where it is not installed."""
-    try:
-        import ray
-    except ImportError:
-        raise UserError("--ray needs Ray: install it with `pip install 'vera-local[ray]'` on every machine") from None
-    module: ModuleType = ray
-    return module
-
-
-@contextmanager
-def _connected(ray: ModuleType, address: str, watcher: Watcher) -> Iterator[None]:
-    """Be part of the cluster meanwhile; one of this machine alone is made for it and taken down again."""
-    if address.startswith("ray://"):
-        raise UserError(
-            f"--ray {address}: run the command on a machine of the cluster, with the address that `ray start` told "
-            "(HOST:PORT), or auto"
-        )
-    _must_answer(address)
-    folder = Path(tempfile.mkdtemp(prefix="vera-ray-")) if address == LOCAL else None
-    try:
-        with watcher.waiting("Starting Ray here" if address == LOCAL else f"Joining the Ray cluster at {address}"):
-            _join(ray, address, folder)
-        if folder is None and os.environ.get("RAY_AUTH_MODE") != "token":
-            watcher.say(OPEN)
-        yield
-    finally:
-        ray.shutdown()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _must_answer(address: str) -> None:
-    """UserError where nothing listens there; Ray itself would try for minutes."""
-    if address in (LOCAL, AUTO):
-        return
-    host, colon, port = address.rpartition(":")
-    if not (host and colon and port.isdigit()):
-        raise UserError(f"--ray {address}: write HOST:PORT, auto or local")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise UserError(
-            f"--ray {address}: nothing answers there ({error}); see that the cluster is up (`ray status` on its head)"
-        ) from None
-
-
-def _join(ray: ModuleType, address: str, folder: Path | None) -> None:
-    own: dict[str, Any] = {}
-    if folder is not None:
-        own = {"_temp_dir": str(folder), "include_dashboard": False, "object_store_memory": STORE_BYTES}
-    try:
-        with _own_signals():
-            ray.init(
-                address=address,
-                namespace="vera_local",
-                log_to_driver=False,
-                configure_logging=False,
-                logging_level=logging.ERROR,
-                **own,
-            )
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        told = f"--ray {address}: {' '.join(str(error).split())}"
-        raise UserError(f"{told}; see that the cluster is up and that this machine is part of it") from None
-
-
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep what this process does when it is told to end: Ray would end it in its own way."""
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.getsignal(number) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-
-
-def _nodes(ray: ModuleType) -> list[Node]:
-    return [
-        Node(
-            id=node["NodeID"],
-            name=f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']}, {node['NodeID'][:8]})",
-            gpus=int(node["Resources"].get("GPU", 0)),
-            labels=dict(node.get("Labels", {})),
-        )
-        for node in ray.nodes()
-        if node["Alive"]
-    ]
-
-
-async def _looks(ray: ModuleType, plan: Plan, nodes: Sequence[Node]) -> dict[str, Look]:
-    """What each machine has, by its id."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    profiles = [player.profile for player in hosted(plan)]
-    task = ray.remote(look)
-
-    async def of(node: Node) -> Look:
-        here = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        asked = task.options(num_cpus=0, scheduling_strategy=here, runtime_env=_environment(), max_retries=1)
-        try:
-            found: Look = await asked.remote(profiles)
-        except ray.exceptions.RayError as error:
-            raise UserError(
-                f"{node.name} cannot take part: {_first_line(error)}; install vera-local there as here"
-            ) from None
-        return found
-
-    return dict(zip([node.id for node in nodes], await asyncio.gather(*map(of, nodes)), strict=True))
+        yield RayFleet(ray, plan, lines, shape, shape.cpus(fitting, size), size, make_opener, watcher.say)
 
 
 def _must_fit(address: str, shape: Shape, fitting: Sequence[Node]) -> None:
@@ -346,15 +216,3 @@ def _must_all_match(plan: Plan, looks: Mapping[str, Look]) -> None:
     here = look([player.profile for player in hosted(plan)])
     for name, its in looks.items():
         must_match(name, here, its)
-
-
-def _environment() -> dict[str, dict[str, str]]:
-    """What a process of ours has to have before it imports anything; it has a log of its own for its attempts."""
-    told = guard.as_told(log=None)
-    return {"env_vars": SWITCHES | ({} if told is None else {heirs.VARIABLE: told})}
-
-
-def _first_line(error: BaseException) -> str:
-    """What it says, without the stack that Ray adds."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".:;") if lines else type(error).__name__
