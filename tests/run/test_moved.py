@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.kept import must_be_the_same
 from tests.run.conftest import MakePlan, Opened
-from tests.run.test_reviving import Failing, at_random, must_be_the_same
+from tests.run.test_reviving import Failing
+from tests.victims import at_random
 from vera_local.data import data_root
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError

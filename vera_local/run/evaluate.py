@@ -83,6 +83,7 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     manifest.check(plan, judge=judge)
     if manifest.read(plan.out) is not None:
         return
+    _must_hold_no_store(plan.out)
     if plan.config.ray is None:
         # Raises where these models cannot work on this machine.
         Host(opener, needs_of(plan, simulate=True, judge=judge))
@@ -109,6 +110,7 @@ def must_hold_run(folder: Path) -> dict[str, Any]:
     """The manifest of the run in `folder`; UserError where there is none, or where its store is lost."""
     begun = manifest.read(folder)
     if begun is None:
+        _must_hold_no_store(folder)
         raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local simulate`")
     if POOLED in begun["identity"]:
         raise UserError(f"{folder} is a pool of runs, which compare can read; name one of its runs, or pool them again")
@@ -127,6 +129,12 @@ def _must_be_whole(folder: Path, *, begun: bool) -> None:
     store = folder / STORE
     if begun and not (store.is_file() and store.stat().st_size):
         raise UserError(f"{store} is missing or empty, and with it the run; restore it or name another folder")
+
+
+def _must_hold_no_store(folder: Path) -> None:
+    """UserError where a run in `folder` lost its manifest."""
+    if (folder / STORE).exists():
+        raise manifest.missing(folder)
 
 
 def score_run(folder: Path, bundle: Bundle, by: Mapping[str, Grouping] | None = None) -> Outcome:
