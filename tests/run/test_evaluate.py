@@ -61,7 +61,8 @@ async def test_a_run_leaves_everything_behind(make: MakePlan, answering: Answeri
         NAME, MANIFEST, "results.csv", "results.parquet", "scores.json", "conversations.jsonl",
     }  # fmt: skip
     assert stat.S_IMODE(plan.out.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(f.stat().st_mode) for f in plan.out.iterdir()} == {0o600}
+    assert {stat.S_IMODE(f.stat().st_mode) for f in plan.out.rglob("*") if f.is_file()} == {0o600}
+    assert {stat.S_IMODE(f.stat().st_mode) for f in plan.out.rglob("*") if f.is_dir()} == {0o700}
 
 
 async def test_every_request_has_its_own_seed_and_states_its_sampling(
@@ -202,11 +203,11 @@ async def test_a_folder_of_another_run_is_refused_and_left_alone(
 ) -> None:
     plan = make()
     await run(plan, answering(at_random), watcher)
-    before = {f.name: f.read_bytes() for f in plan.out.iterdir()}
+    before = {f: f.read_bytes() for f in plan.out.rglob("*") if f.is_file()}
     for flags, told in [({"seed": 9}, "seed was 0, now 9"), ({"turns": 8}, "turns was 4, now 8")]:
         with pytest.raises(UserError, match=f"holds a different run: .*{told}; name another --out"):
             await run(make(**flags), answering(at_random), watcher)
-    assert {f.name: f.read_bytes() for f in plan.out.iterdir()} == before
+    assert {f: f.read_bytes() for f in plan.out.rglob("*") if f.is_file()} == before
 
 
 async def test_a_further_judge_rates_the_same_conversations(

@@ -31,7 +31,7 @@ input()
 
 
 def state(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    return {f.name: (f.stat().st_mtime_ns, f.stat().st_mode, f.read_bytes()) for f in folder.iterdir()}
+    return {f.name: (f.stat().st_mtime_ns, f.stat().st_mode, f.read_bytes()) for f in folder.iterdir() if f.is_file()}
 
 
 def asked_once(client: TestClient) -> None:
