@@ -19,7 +19,7 @@ from vera_local.data import data_root
 
 pytestmark = pytest.mark.vllm
 
-SECONDS = 240
+SECONDS = 900
 
 
 def messages(store: Path) -> dict[tuple[str, int], str]:

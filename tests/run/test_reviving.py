@@ -114,10 +114,11 @@ async def test_a_hung_engine_is_lost(
     must_be_the_same(plan.out, calm)
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_an_engine_that_replies_slowly_is_not_hung(
-    make: MakePlan, answering: Answering, watcher: Watcher
+    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """All replies together take longer than that, and each of them far less."""
+    monkeypatch.setattr(reviving, "HUNG_SECONDS", 1.5)
     free = asyncio.Semaphore(1)
 
     async def slow(request: Request) -> str:
