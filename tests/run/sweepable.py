@@ -13,8 +13,8 @@ from pathlib import Path
 from unittest import mock
 
 from rich.console import Console
-
 from tests.run.killable import PAUSE, options
+
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine
 from vera_local.engine.seam import Engine, Request
