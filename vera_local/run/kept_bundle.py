@@ -31,7 +31,7 @@ def keep(folder: Path, bundle: Bundle) -> None:
         part = Path(tempfile.mkdtemp(dir=folder, prefix=f".{FOLDER}."))
         for name, data in _files(bundle).items():
             file = part / _place(bundle.name) / name
-            file.parent.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             file.write_bytes(data)
             file.chmod(0o600)
         part.rename(folder / FOLDER)
