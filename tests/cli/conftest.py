@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,22 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.victims import at_random
 from vera_local.cli import main
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine
-from vera_local.engine.seam import Engine, Request
+from vera_local.engine.seam import Engine
 from vera_local.run import Opener, Opening, identities
 
 Command = Callable[..., int]
 Process = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def answer(request: Request) -> str:
-    """A message, or an option, from the request's own seed."""
-    draw = random.Random(request.sampling.seed)
-    if request.pattern is None:
-        return f"message {draw.random()}"
-    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
 
 
 @pytest.fixture
@@ -35,7 +27,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
 
     def fake(log: Path) -> Opener:
         async def open_engine(opening: Opening) -> Engine:
-            return FakeEngine(answer)
+            return FakeEngine(at_random)
 
         return open_engine
 

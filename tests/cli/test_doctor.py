@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import answer
+from tests.victims import at_random
 from vera_local.engine.fake import FakeEngine, Handler
 from vera_local.engine.profile import find_profile
 from vera_local.engine.seam import Engine, Finish, InvalidRequest, Limits, Reply, Request, Usage
@@ -42,20 +42,20 @@ def examine(command: Command, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Cap
 
 
 def thinking(request: Request) -> str:
-    return "Hm. </think> Paris" if request.thinking else answer(request)
+    return "Hm. </think> Paris" if request.thinking else at_random(request)
 
 
 def refusing(*roles: str) -> Handler:
     def handle(request: Request) -> str:
         if [m.role for m in request.messages] == list(roles):
             raise InvalidRequest("not with me")
-        return answer(request)
+        return at_random(request)
 
     return handle
 
 
 def test_all_is_well_with_a_good_engine(examine: Examine) -> None:
-    found = examine(answer)
+    found = examine(at_random)
     assert all(ok for ok, _ in found.values())
     checks = ("engine", "template", "history", "constraint", "probabilities", "context")
     assert {f"{NAME} {check}" for check in checks} <= found.keys()
@@ -84,11 +84,11 @@ def test_a_failing_probe_is_a_line_with_its_remedy(examine: Examine, handler: Ha
 
 
 def test_reasoning_that_cannot_be_held_or_does_not_end_is_told(examine: Examine) -> None:
-    found = examine(lambda r: "Hm. </think> Paris" if r.stop else answer(r), "--judge", THINKER)
+    found = examine(lambda r: "Hm. </think> Paris" if r.stop else at_random(r), "--judge", THINKER)
     assert not found[f"{THINKER} reasoning"][0]
     assert "template.thinking_switch" in found[f"{THINKER} reasoning"][1]
     endless = examine(
-        lambda r: Reply("Hm", Finish.LENGTH, Usage()) if r.thinking else answer(r),
+        lambda r: Reply("Hm", Finish.LENGTH, Usage()) if r.thinking else at_random(r),
         "--judge", THINKER, "--judge-mode", "think",
     )  # fmt: skip
     ok, words = endless[f"{THINKER}:think thinking"]
@@ -100,7 +100,7 @@ def test_probabilities_are_no_need(examine: Examine) -> None:
     def blind(request: Request) -> str:
         if request.labels:
             raise InvalidRequest("no label reads")
-        return answer(request)
+        return at_random(request)
 
     ok, words = examine(blind)[f"{NAME} probabilities"]
     assert ok and "verdicts have no confidence" in words
@@ -108,7 +108,7 @@ def test_probabilities_are_no_need(examine: Examine) -> None:
 
 def test_a_context_that_is_too_small_is_told_with_the_remedies(examine: Examine) -> None:
     small = Limits(context=2000, kv_tokens=None, sequences=4)
-    ok, words = examine(answer, "--turns", "20", limits=small)[f"{NAME} context"]
+    ok, words = examine(at_random, "--turns", "20", limits=small)[f"{NAME} context"]
     assert not ok
     assert "a conversation of 20 messages can take" in words
     assert "--judge-window" in words and "--turns" in words

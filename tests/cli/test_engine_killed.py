@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -14,9 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from vera_local.data import data_root
+
 pytestmark = pytest.mark.vllm
 
-SECONDS = 240
+SECONDS = 900
 
 
 def messages(store: Path) -> dict[tuple[str, int], str]:
@@ -30,15 +33,25 @@ def messages(store: Path) -> dict[tuple[str, int], str]:
     return {(conversation, turn): text for conversation, turn, text in said}
 
 
+@pytest.fixture
+def brief(tmp_path: Path) -> str:
+    """The embedded model with short replies: a CPU takes minutes for long ones."""
+    shipped = (data_root() / "models" / "smollm2-135m-instruct.toml").read_text(encoding="utf-8")
+    profile = tmp_path / "smollm2-135m-instruct.toml"
+    profile.write_text(re.sub(r"max_tokens = \d+", "max_tokens = 24", shipped), encoding="utf-8")
+    return str(profile)
+
+
 def engine_of(process: subprocess.Popen[str]) -> psutil.Process:
     cores = [p for p in psutil.Process(process.pid).children(recursive=True) if "EngineCore" in " ".join(p.cmdline())]
     assert cores, "no engine process found"
     return cores[0]
 
 
-def test_a_killed_engine_is_opened_anew(tmp_path: Path) -> None:
+def test_a_killed_engine_is_opened_anew(tmp_path: Path, brief: str) -> None:
     program, store = Path(sys.executable).with_name("vera-local"), tmp_path / "run" / "run.sqlite"
-    command = [str(program), "run", "--out", "run", "--personas", "2", "--turns", "6"]
+    players = [word for role in ("simulator", "chatbot", "judge") for word in (f"--{role}", brief)]
+    command = [str(program), "run", "--out", "run", "--personas", "2", "--turns", "6", *players]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         end = time.monotonic() + SECONDS

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import math
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +368,21 @@ async def test_too_little_memory_fails_what_was_running_and_nothing_later(
             await tiny_engine.generate(Request(HELLO, sampling()))
     assert not isinstance(caught.value, EngineDied)
     assert (await tiny_engine.generate(Request(HELLO, sampling()))).usage.output
+
+
+async def test_an_engine_that_hangs_is_left_behind(
+    tiny_model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, free = opened(tiny_model_folder, tmp_path), threading.Event()
+    monkeypatch.setattr("vera_local.engine.hf.worker.CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr("vera_local.engine.hf.network.Network.read", lambda *_: free.wait())
+    waiting = asyncio.create_task(engine.generate(Request(HELLO, sampling())))
+    await asyncio.sleep(0)
+    await engine.aclose()
+    with pytest.raises(EngineDied, match="closed"):
+        await waiting
+    assert engine._worker._thread.is_alive()
+    free.set()
 
 
 def raising(error: Exception) -> Any:

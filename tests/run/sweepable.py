@@ -14,13 +14,15 @@ from unittest import mock
 
 from rich.console import Console
 
-from tests.run.killable import PAUSE, options
+from tests.victims import options
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine
 from vera_local.engine.seam import Engine, Request
 from vera_local.run import Opening, Watcher, identities
 from vera_local.run.sweep_file import read_sweep
 from vera_local.run.sweeping import sweep
+
+PAUSE = 0.004
 
 
 def main(file: Path, log: Path) -> None:

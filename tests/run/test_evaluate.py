@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import re
 import sqlite3
@@ -12,7 +11,7 @@ import stat
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -62,7 +61,8 @@ async def test_a_run_leaves_everything_behind(make: MakePlan, answering: Answeri
         NAME, MANIFEST, "results.csv", "results.parquet", "scores.json", "conversations.jsonl",
     }  # fmt: skip
     assert stat.S_IMODE(plan.out.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(f.stat().st_mode) for f in plan.out.iterdir()} == {0o600}
+    assert {stat.S_IMODE(f.stat().st_mode) for f in plan.out.rglob("*") if f.is_file()} == {0o600}
+    assert {stat.S_IMODE(f.stat().st_mode) for f in plan.out.rglob("*") if f.is_dir()} == {0o700}
 
 
 async def test_every_request_has_its_own_seed_and_states_its_sampling(
@@ -203,11 +203,11 @@ async def test_a_folder_of_another_run_is_refused_and_left_alone(
 ) -> None:
     plan = make()
     await run(plan, answering(at_random), watcher)
-    before = {f.name: f.read_bytes() for f in plan.out.iterdir()}
+    before = {f: f.read_bytes() for f in plan.out.rglob("*") if f.is_file()}
     for flags, told in [({"seed": 9}, "seed was 0, now 9"), ({"turns": 8}, "turns was 4, now 8")]:
         with pytest.raises(UserError, match=f"holds a different run: .*{told}; name another --out"):
             await run(make(**flags), answering(at_random), watcher)
-    assert {f.name: f.read_bytes() for f in plan.out.iterdir()} == before
+    assert {f: f.read_bytes() for f in plan.out.rglob("*") if f.is_file()} == before
 
 
 async def test_a_further_judge_rates_the_same_conversations(
@@ -296,7 +296,7 @@ async def test_a_run_that_lost_its_manifest_is_not_mixed_with_another(
     plan = make()
     await run(plan, answering(at_random), watcher)
     (plan.out / MANIFEST).unlink()
-    with pytest.raises(UserError, match="and no run"):
+    with pytest.raises(UserError, match=r"manifest\.json is missing: it says what made the run"):
         await run(make(turns=8), answering(at_random), watcher)
 
 
@@ -316,15 +316,6 @@ async def test_a_lost_store_is_no_empty_run(make: MakePlan, answering: Answering
         with pytest.raises(UserError, match=r"run\.sqlite is missing or empty, and with it the run; restore it"):
             await asyncio.to_thread(again)
     assert (plan.out / "results.csv").read_bytes() == results
-
-
-async def test_a_damaged_store_is_named(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
-    plan = make()
-    await run(plan, answering(at_random), watcher)
-    store = plan.out / NAME
-    store.write_bytes(store.read_bytes()[:4096] + b"\x07" * (store.stat().st_size - 4096))
-    with pytest.raises(UserError, match=r"run\.sqlite is damaged"):
-        await run(plan, answering(at_random), watcher)
 
 
 async def test_cut_and_empty_replies_are_counted(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
@@ -390,33 +381,6 @@ async def test_a_broken_manifest_is_named(make: MakePlan, answering: Answering, 
     (plan.out / MANIFEST).write_text('{"schema": 99}', encoding="utf-8")
     with pytest.raises(UserError, match=r"manifest\.json: this manifest is of another version or not whole"):
         await run(plan, answering(at_random), watcher)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of half a megabyte."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", folder]).returncode:
-        pytest.skip("mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-async def test_a_full_disk_loses_nothing(
-    small_disk: Path, make: MakePlan, answering: Answering, watcher: Watcher
-) -> None:
-    plan = make(out=small_disk / "run", personas=16, repeats=2)
-
-    def wordy(request: Request) -> str:
-        return at_random(request) if request.pattern else f"{random.Random(request.sampling.seed).random()} " * 100
-
-    with pytest.raises(UserError, match="No space is left to write"):
-        await run(plan, answering(wordy), watcher)
-    kept = rows(plan.out, "select conversation, turn, text from messages")
-    subprocess.run(["mount", "-o", "remount,size=20m", small_disk], check=True)
-    await run(plan, answering(wordy), watcher)
-    assert set(kept) <= set(rows(plan.out, "select conversation, turn, text from messages"))
 
 
 async def test_usage_of_every_stage_is_recorded(make: MakePlan, answering: Answering, watcher: Watcher) -> None:

@@ -11,7 +11,7 @@ from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine
 from vera_local.engine.placement import ANYWHERE, Need, Place, Residency
 from vera_local.engine.profile import EngineOptions, Profile, PromptedRole, Role, Roles, Source, Template
-from vera_local.engine.seam import ChatMessage, Draw, Engine, Request, Sampling
+from vera_local.engine.seam import ChatMessage, Draw, Engine, EngineLost, Request, Sampling
 from vera_local.errors import UserError
 from vera_local.run.host import Host, Key, Opening, key_of
 from vera_local.run.players import Player
@@ -196,6 +196,29 @@ async def test_what_opened_before_another_failed_is_still_closed() -> None:
         await host.ready([a, b])
     await host.aclose()
     assert opened.events == ["open a", "close a"]
+
+
+async def test_an_engine_that_cannot_be_closed_keeps_no_other_one_open() -> None:
+    opened, players = Openings(), [player(name) for name in "abc"]
+    host = Host(opened, needs(*players))
+    await host.ready(players)
+    opened.engines[1].aclose = _refuses  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="cannot be closed"):
+        await host.aclose()
+    assert [engine.closed for engine in opened.engines] == [True, False, True]
+
+
+async def test_what_failed_before_closing_is_what_is_told() -> None:
+    opened, a = Openings(), player("a")
+    with pytest.raises(EngineLost):
+        async with Host(opened, needs(a)) as host:
+            await host.ready([a])
+            opened.engines[0].aclose = _refuses  # type: ignore[method-assign]
+            raise EngineLost("vLLM's engine process ended")
+
+
+async def _refuses() -> None:
+    raise RuntimeError("it cannot be closed")
 
 
 @pytest.mark.parametrize("machine", [CPU, GPU], ids=["on a CPU", "on a GPU"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.run.conftest import MakePlan, Opened
-from tests.run.killable import options
+from tests.victims import options
 from vera_local.engine.seam import Request
 from vera_local.errors import UserError
 from vera_local.report.html.page import Choice, page

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.kept import must_be_the_same
 from tests.run.conftest import MakePlan, Opened
-from tests.run.test_reviving import at_random, must_be_the_same
+from tests.victims import at_random
 from vera_local.errors import UserError
 from vera_local.run import Watcher, run, score_run
 from vera_local.run.recovering import recover_run
@@ -95,9 +96,9 @@ def test_stopped_in_between_it_begins_again(broken: Path, monkeypatch: pytest.Mo
 
 
 def test_a_whole_store_is_left_alone(broken: Path) -> None:
-    before = {f.name: f.read_bytes() for f in broken.iterdir()}
+    before = {f: f.read_bytes() for f in broken.rglob("*") if f.is_file()}
     assert recover_run(broken).kept_at is None
-    assert {f.name: f.read_bytes() for f in broken.iterdir()} == before
+    assert {f: f.read_bytes() for f in broken.rglob("*") if f.is_file()} == before
 
 
 @pytest.mark.parametrize("content", [b"", b"no store at all", bytes(PAGE)])
@@ -105,12 +106,12 @@ def test_where_nothing_can_be_read_that_is_told_and_nothing_changed(
     broken: Path, make: MakePlan, content: bytes
 ) -> None:
     (broken / NAME).write_bytes(content)
-    before = {f.name: f.read_bytes() for f in broken.iterdir()}
+    before = {f: f.read_bytes() for f in broken.rglob("*") if f.is_file()}
     with pytest.raises(UserError, match=r"Nothing can be read of .*import"):
         recover_run(broken)
     with pytest.raises(UserError, match=NAME):
         score_run(broken, make().bundle)
-    assert {f.name: f.read_bytes() for f in broken.iterdir()} == before
+    assert {f: f.read_bytes() for f in broken.rglob("*") if f.is_file()} == before
 
 
 def test_without_a_manifest_it_says_what_is_needed(broken: Path) -> None:

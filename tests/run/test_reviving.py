@@ -5,34 +5,21 @@ from __future__ import annotations
 import asyncio
 import io
 import random
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
 
+from tests.kept import must_be_the_same
 from tests.run.conftest import MakePlan, Opened
-from tests.run.killable import options
+from tests.victims import at_random
 from vera_local.engine.probe import SEED as PROBE
 from vera_local.engine.seam import EngineDied, EngineLost, Request
 from vera_local.run import Watcher, reviving, run
 from vera_local.run.stats import work_of
-from vera_local.run.store import NAME
 
 Answering = Callable[..., Opened]
-
-TABLES = (
-    "conversation, turn, speaker, text from messages",
-    "conversation, judge, question, place, answer from verdicts",
-)
-
-
-def at_random(request: Request) -> str:
-    draw = random.Random(request.sampling.seed)
-    return f"message {draw.random()}" if request.pattern is None else draw.choice(options(request))
 
 
 class Failing:
@@ -50,17 +37,6 @@ class Failing:
                 self.left.pop(0)
                 raise self.kind("the engine's process ended")
         return at_random(request)
-
-
-def rows(folder: Path) -> list[list[tuple[Any, ...]]]:
-    with closing(sqlite3.connect(folder / NAME)) as db:
-        return [db.execute(f"select {columns} order by 1, 2, 3").fetchall() for columns in TABLES]
-
-
-def must_be_the_same(folder: Path, other: Path) -> None:
-    assert rows(folder) == rows(other)
-    for name in ("results.csv", "conversations.jsonl", "scores.json"):
-        assert (folder / name).read_bytes() == (other / name).read_bytes()
 
 
 @pytest.fixture
@@ -138,10 +114,11 @@ async def test_a_hung_engine_is_lost(
     must_be_the_same(plan.out, calm)
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_an_engine_that_replies_slowly_is_not_hung(
-    make: MakePlan, answering: Answering, watcher: Watcher
+    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """All replies together take longer than that, and each of them far less."""
+    monkeypatch.setattr(reviving, "HUNG_SECONDS", 1.5)
     free = asyncio.Semaphore(1)
 
     async def slow(request: Request) -> str:

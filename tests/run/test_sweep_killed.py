@@ -6,10 +6,12 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
-from tests.run.test_kill import contents, wait_for_lines
+from tests.kept import contents
+from vera_local.engine.probe import SEED as PROBE
 from vera_local.run.store import NAME
 from vera_local.run.sweep_file import Point, read_sweep
 from vera_local.seed import derive
@@ -71,3 +73,14 @@ def test_a_killed_sweep_goes_on_and_ends_the_same(tmp_path: Path) -> None:
         assert contents(folder) == contents(other)
         for name in ("results.csv", "conversations.jsonl", "scores.json"):
             assert (folder / name).read_bytes() == (other / name).read_bytes()
+
+
+def wait_for_lines(process: subprocess.Popen[bytes], log: Path, lines: int) -> None:
+    """Until the engine was asked that often, the trials of judges at each start not counted, or the process ended."""
+    while process.poll() is None and not (log.exists() and len(asked_in(log)) >= lines):
+        time.sleep(0.002)
+
+
+def asked_in(log: Path) -> list[str]:
+    """The seeds of requests that are part of the run."""
+    return [line for line in log.read_text().splitlines() if line and line != str(PROBE)]

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
 
+from tests.faults import Killed, Slow
+from tests.kept import contents
 from tests.made_run import made_run
-from tests.run.test_kill import contents, start
+from tests.victims import Plot, Victims
 from tests.view.asking import asking
 from vera_local.run.folder import LOCK, at_work
 
 RUN = "runs/run/"
+FLAGS = ("run", "--personas", "3", "--turns", "6", "--out")
 ENDS = ("", RUN, f"{RUN}progress", f"{RUN}conversations?sort=uncertain&words=message", f"{RUN}conversations/1")
 HOLDER = """
 import fcntl, os, sys
@@ -28,7 +31,7 @@ input()
 
 
 def state(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    return {f.name: (f.stat().st_mtime_ns, f.stat().st_mode, f.read_bytes()) for f in folder.iterdir()}
+    return {f.name: (f.stat().st_mtime_ns, f.stat().st_mode, f.read_bytes()) for f in folder.iterdir() if f.is_file()}
 
 
 def asked_once(client: TestClient) -> None:
@@ -55,17 +58,17 @@ def test_a_run_on_a_medium_that_cannot_be_written_is_shown(tmp_path: Path) -> No
 
 
 def test_a_run_that_is_watched_ends_as_one_that_is_not(tmp_path: Path) -> None:
-    assert start(tmp_path / "alone", tmp_path / "log1").wait(timeout=120) == 0
-    (tmp_path / "seen").mkdir()
-    folder = tmp_path / "seen" / "run"
-    process = start(folder, tmp_path / "log2")
+    victims, folder = Victims(tmp_path), tmp_path / "seen" / "run"
+    folder.parent.mkdir()
+    assert victims.run(Plot(), *FLAGS, str(tmp_path / "alone")).code == 0
+    watched = victims.start(Slow(), *FLAGS, str(folder))
     told: list[dict[str, Any]] = []
-    while process.poll() is None:
+    while watched.process.is_alive():
         if (folder / "run.sqlite-wal").exists():
             client = asking(tmp_path / "seen")
             asked_once(client)
             told.append(client.get(f"{RUN}progress").json())
-    assert process.returncode == 0
+    assert watched.end().code == 0
     assert contents(folder) == contents(tmp_path / "alone")
     live = [one for one in told if one["live"]]
     assert live and live[0]["stage"] == "at work"
@@ -77,12 +80,7 @@ def test_a_run_that_is_watched_ends_as_one_that_is_not(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_says_how_far_it_came(tmp_path: Path) -> None:
-    process, log = start(tmp_path / "run", tmp_path / "log"), tmp_path / "log"
-    while not log.exists() or log.read_text().count("\n") < 20:
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.kill()
-    process.wait(timeout=30)
+    assert Victims(tmp_path).run(Killed(20), *FLAGS, str(tmp_path / "run")).code == -signal.SIGKILL
     told = asking(tmp_path).get(f"{RUN}progress").json()
     assert not told["live"] and told["stage"].startswith("stopped before")
     asked_once(asking(tmp_path))

@@ -30,9 +30,9 @@ class Bundle:
 
     `turns` counts messages of both sides; `groups` are the values of `group_column`, in order; `end_signal` is empty
     where no model plays a persona; `temperatures` maps a role to its temperature with this bundle, which a run's own
-    config overrides; `digests` maps the name of each file read, as the bundle writes it, to its sha256 in hexadecimal;
-    `warnings` are sentences about oddities that did not stop it from loading; `folder` holds it, None for an official
-    bundle; `earliest_end` is the first of the `turns` at which a persona may leave.
+    config overrides; `files` maps the name of each file read, as the bundle writes it, to its bytes, and `digests` to
+    its sha256 in hexadecimal; `warnings` are sentences about oddities that did not stop it from loading; `folder` holds
+    it, None for an official bundle; `earliest_end` is the first of the `turns` at which a persona may leave.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Bundle:
     turns: int
     end_signal: str
     digests: dict[str, str]
+    files: dict[str, bytes] = field(default_factory=dict, repr=False)
     temperatures: dict[str, float] = field(default_factory=dict)
     end_semantics: EndSemantics = "fixed"
     warnings: tuple[str, ...] = ()
@@ -134,6 +135,7 @@ def _official(layout: Layout, end_semantics: EndSemantics) -> Bundle:
         end_signal=upstream.END_SIGNAL,
         earliest_end=read.earliest_end,
         digests=read.digests,
+        files=read.files,
         end_semantics=end_semantics,
         warnings=read.findings.warnings,
     )
@@ -144,7 +146,7 @@ def _assemble(folder: Path, source: Source, content: RubricFile) -> Bundle:
     table = Source.read(persona_file(folder, spec.file))
     files: dict[str, str] = content.prompts.model_dump(exclude_none=True)
     texts = {key: Source.read(prompt_file(folder, key, name)) for key, name in files.items()}
-    digests = {files[key]: text.digest for key, text in texts.items()}
+    sources = {RUBRIC: source, spec.file: table, **{files[key]: text for key, text in texts.items()}}
     return Bundle(
         name=content.name,
         title=content.title,
@@ -159,7 +161,8 @@ def _assemble(folder: Path, source: Source, content: RubricFile) -> Bundle:
         turns=content.turns,
         end_signal=content.end_signal or "",
         earliest_end=content.earliest_end or 1,
-        digests={RUBRIC: source.digest, spec.file: table.digest, **digests},
+        digests={name: its.digest for name, its in sources.items()},
+        files={name: its.data for name, its in sources.items()},
         temperatures=content.sampling.temperatures(),
         folder=folder,
     )

@@ -47,7 +47,7 @@ from vera_local.engine.seam import EngineError
 from vera_local.errors import UserError
 from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener
 from vera_local.run import run as run_plan
-from vera_local.run.evaluate import must_hold_run
+from vera_local.run.evaluate import bundle_of_run, must_hold_run
 from vera_local.run.network import network_line
 
 app = typer.Typer(
@@ -278,7 +278,7 @@ def judge(
         ray=ray, actors=actors, actor_gpus=actor_gpus,
         **_judge_flags(judge_mode, judge_repeats, judge_window, no_evidence, no_confidence),
     )  # fmt: skip
-    plan = make_plan(load_config(None, flags, stored))
+    plan = make_plan(load_config(None, flags, stored), bundle_of_run(folder))
     console = progress_console()
     warn(plan.bundle, console)
     for note in (*judge_notes(plan), f"Network: {network_line(plan)}."):

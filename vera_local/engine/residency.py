@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from vera_local.engine.seam import ChatMessage, Engine, EngineDied, EngineLost, Limits, Reply, Request
+from vera_local.errors import first_line
 
 LAPS = 4
 """Requests that each conversation may still make on an engine that others wait for: a message that is refused and
@@ -255,7 +256,7 @@ class Gate:
 
     def _fail(self, what: str, error: Exception) -> EngineLost:
         """Nobody knows what memory is free now, so nothing begins any more."""
-        self._broken = f"{what} ({_first_line(error)})"
+        self._broken = f"{what} ({first_line(error)})"
         self._refuse(self._members, EngineLost, self._broken)
         return EngineLost(self._broken)
 
@@ -297,8 +298,3 @@ class Gated:
 
     async def aclose(self) -> None:
         await self._gate.remove(self._member)
-
-
-def _first_line(error: Exception) -> str:
-    told = str(error).strip().splitlines()
-    return told[0][:200] if told else type(error).__name__

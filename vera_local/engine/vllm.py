@@ -29,11 +29,12 @@ from vera_local.engine.seam import (
     Request,
     Usage,
 )
+from vera_local.engine.shortage import Written, shortage
 from vera_local.engine.sockets import make_sockets_folder
 from vera_local.engine.surroundings import on_gpus, output_to
 from vera_local.engine.template import ChatTemplate
 from vera_local.engine.weights import bytes_per_weight
-from vera_local.errors import UserError
+from vera_local.errors import UserError, first_line
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -58,8 +59,10 @@ SHUTDOWN_SECONDS = 1.0
 class VllmEngine:
     """One model in one AsyncLLM. Open it from the main thread: its processes end with the thread that started them."""
 
-    def __init__(self, llm: AsyncLLM, template: ChatTemplate, context: int, ridge: int) -> None:
+    def __init__(self, llm: AsyncLLM, template: ChatTemplate, context: int, ridge: int, log: Path) -> None:
         self._llm: AsyncLLM | None = llm
+        self._log = log
+        self._written = Written(log)
         self._template = template
         self._ids = itertools.count()
         cache, scheduler = llm.vllm_config.cache_config, llm.vllm_config.scheduler_config
@@ -81,7 +84,7 @@ class VllmEngine:
         template = ChatTemplate.load(folder, profile.template, code=bool(profile.engine.trust_remote_code))
         with output_to(log), on_gpus(place.gpus):
             llm = _start(profile, folder, log, place)
-        return cls(llm, template, profile.context, _ridge(profile, this_machine()))
+        return cls(llm, template, profile.context, _ridge(profile, this_machine()), log)
 
     @property
     def limits(self) -> Limits:
@@ -99,7 +102,7 @@ class VllmEngine:
 
     async def generate(self, request: Request) -> Reply:
         from vllm.exceptions import VLLMClientError
-        from vllm.v1.engine.exceptions import EngineDeadError
+        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
         check_labels(request)
         ids = [*self._template.ids(request.messages, request.thinking), *request.begun]
@@ -109,10 +112,18 @@ class VllmEngine:
         try:
             output = await self._final(ids, _sampling(request, mark))
         except EngineDeadError as error:
-            raise EngineLost("vLLM's engine process ended") from error
+            raise self._lost() from error
+        except EngineGenerateError as error:
+            raise EngineError(f"vLLM gave no reply ({first_line(error.__cause__ or error)})") from error
         except (VLLMClientError, ValueError) as error:
             raise InvalidRequest(str(error)) from error
         return self._reply(output, request, mark)
+
+    def _lost(self) -> EngineLost:
+        short = shortage(self._written.text())
+        return EngineLost(
+            f"vLLM's engine process ended since {short}" if short else f"vLLM's engine process ended (see {self._log})"
+        )
 
     def _reply(self, output: RequestOutput, request: Request, mark: int | None) -> Reply:
         completion = output.outputs[0]
@@ -214,13 +225,19 @@ def _start(profile: Profile, folder: Path, log: Path, place: Place) -> AsyncLLM:
             f"vLLM cannot be imported ({error}); install it with scripts/setup.sh, or use --engine transformers, which "
             "is slower and runs anywhere"
         ) from error
-    arguments = _arguments(profile, folder, place, on_cpu=current_platform.is_cpu())
+    arguments, written = _arguments(profile, folder, place, on_cpu=current_platform.is_cpu()), Written(log)
     try:
         return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
     except Exception as error:
-        first = str(error).strip().splitlines()
-        reason = first[0][:200] if first else type(error).__name__
-        raise UserError(f"{profile.name}: vLLM could not start ({reason}); the whole reason is in {log}") from error
+        raise not_started(profile.name, error, written.text(), log) from error
+
+
+def not_started(name: str, error: Exception, written: str, log: Path) -> UserError:
+    """What to tell where vLLM raised `error` at its start, and its processes have `written` this meanwhile."""
+    short = shortage(f"{error}\n{written}")
+    if short is not None:
+        return UserError(f"{name}: vLLM could not start, since {short} (vLLM's own words are in {log})")
+    return UserError(f"{name}: vLLM could not start ({first_line(error)}); the whole reason is in {log}")
 
 
 def _prepare_environment() -> None:

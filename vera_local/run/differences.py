@@ -1,4 +1,4 @@
-"""Where two descriptions of a run differ, told to its user. Knows no key of them."""
+"""Where two descriptions of a run differ, told to its user. Knows of their keys only how models name their files."""
 
 from __future__ import annotations
 
@@ -23,6 +23,26 @@ def must_agree(
     told = "; ".join(f"{prefix}{key} was {short(was)}, now {short(now)}" for key, was, now in found[:3])
     more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
     raise UserError(f"{folder} holds a different run: {told}{more}; {remedy}")
+
+
+def must_have_same_files(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], remedy: str) -> None:
+    """UserError where a model that both name at the same place has other files now: which model and file."""
+    changed = _changed_file(old, new)
+    if changed is not None:
+        model, file, was, now = changed
+        raise UserError(
+            f"{folder}: {file} of {model} is not the file that the run began with (its sha256 was {short(was)}, now "
+            f"{short(now)}); put that file back, or {remedy}"
+        )
+
+
+def _changed_file(old: Any, new: Any) -> tuple[str, str, Any, Any] | None:
+    """Model, file, and both digests of the first file that differs."""
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return None
+    if "model" in old and old["model"] == new.get("model") and "files" in old and "files" in new:
+        return next(((old["model"], *found) for found in differing(old["files"], new["files"])), None)
+    return next((found for key in old if (found := _changed_file(old[key], new.get(key))) is not None), None)
 
 
 def differing(old: Any, new: Any) -> list[tuple[str, Any, Any]]:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vera_local.bundle import Bundle, load_bundle
+from vera_local.bundle import Bundle, known_bundles, load_bundle
+from vera_local.data import is_place
 from vera_local.errors import UserError
 from vera_local.run import manifest, network
 from vera_local.run.chatbots import check_chatbot
@@ -17,6 +18,7 @@ from vera_local.run.config_file import load_config
 from vera_local.run.folder import locked, prepare_folder
 from vera_local.run.host import Host, Opener, Opening, key_of
 from vera_local.run.identities import POOLED
+from vera_local.run.kept_bundle import keep, kept
 from vera_local.run.needs import needs_of
 from vera_local.run.plan import Plan
 from vera_local.run.players import Player
@@ -49,6 +51,7 @@ def begun(plan: Plan, *, judge: bool) -> Iterator[Store]:
     prepare_folder(plan.out)
     with locked(plan.out):
         manifest.enter(plan)
+        keep(plan.out, plan.bundle)
         if judge:
             manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
@@ -83,6 +86,7 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
     manifest.check(plan, judge=judge)
     if manifest.read(plan.out) is not None:
         return
+    _must_hold_no_store(plan.out)
     if plan.config.ray is None:
         # Raises where these models cannot work on this machine.
         Host(opener, needs_of(plan, simulate=True, judge=judge))
@@ -109,6 +113,7 @@ def must_hold_run(folder: Path) -> dict[str, Any]:
     """The manifest of the run in `folder`; UserError where there is none, or where its store is lost."""
     begun = manifest.read(folder)
     if begun is None:
+        _must_hold_no_store(folder)
         raise UserError(f"{folder} holds no run; make one with `vera-local run` or `vera-local simulate`")
     if POOLED in begun["identity"]:
         raise UserError(f"{folder} is a pool of runs, which compare can read; name one of its runs, or pool them again")
@@ -117,9 +122,15 @@ def must_hold_run(folder: Path) -> dict[str, Any]:
 
 
 def bundle_of_run(folder: Path) -> Bundle:
-    """The bundle that the run in `folder` names; UserError where there is no run or no such bundle."""
-    config = load_config(None, {}, must_hold_run(folder)["config"])
-    return load_bundle(config.bundle, config.target, config.end_semantics)
+    """The bundle that the run in `folder` was made with: the one at the path that it names, or else the one that it
+    keeps; UserError where there is no run or neither bundle."""
+    begun = must_hold_run(folder)
+    config = load_config(None, {}, begun["config"])
+    place = kept(folder, begun["identity"]["bundle"]["name"])
+    named = config.bundle not in known_bundles() and is_place(config.bundle)
+    if place is None or named:
+        return load_bundle(config.bundle, config.target, config.end_semantics)
+    return load_bundle(place, None, config.end_semantics)
 
 
 def _must_be_whole(folder: Path, *, begun: bool) -> None:
@@ -127,6 +138,12 @@ def _must_be_whole(folder: Path, *, begun: bool) -> None:
     store = folder / STORE
     if begun and not (store.is_file() and store.stat().st_size):
         raise UserError(f"{store} is missing or empty, and with it the run; restore it or name another folder")
+
+
+def _must_hold_no_store(folder: Path) -> None:
+    """UserError where a run in `folder` lost its manifest."""
+    if (folder / STORE).exists():
+        raise manifest.missing(folder)
 
 
 def score_run(folder: Path, bundle: Bundle, by: Mapping[str, Grouping] | None = None) -> Outcome:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple, cast
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self, cast
 
 from vera_local.engine.machine import free_ram_bytes, this_machine
 from vera_local.engine.openai import OpenAIEngine
@@ -116,11 +118,21 @@ class Host:
         """The first of a player's open engines."""
         return self._open[key_of(player)][0]
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # What failed before tells more than that a lost engine cannot be closed.
+        with suppress(*(() if kind is None else (Exception,))):
+            await self.aclose()
+
     async def aclose(self) -> None:
-        """Close all engines."""
-        await self._gate.aclose()
-        for key in [*self._open]:
-            await self._close(key)
+        """Close all engines; what closing one of them raises keeps none of the others open."""
+        engines = [engine for of_one in self._open.values() for engine in of_one]
+        self._open.clear()
+        await _close_all([*engines, self._gate])
 
     def _places(self, key: Key) -> tuple[Place, ...]:
         return self.arrangement.places[self._needs[key].name] if key in self._needs else (ANYWHERE,)
@@ -145,9 +157,18 @@ class Host:
         return cast(Sleeper, await self._opener(opening))
 
     async def _close(self, key: Key) -> None:
-        engines = self._open.pop(key)
-        while engines:
-            await engines.pop().aclose()
+        await _close_all(self._open.pop(key))
+
+
+class _Closable(Protocol):
+    async def aclose(self) -> None: ...
+
+
+async def _close_all(things: Iterable[_Closable]) -> None:
+    """Close these, the last one first; raises at the end what one of them raised."""
+    async with AsyncExitStack() as closing:
+        for thing in things:
+            closing.push_async_callback(thing.aclose)
 
 
 async def start(host: Host, watcher: Watcher, *players: Player) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from vera_local.run import manifest
 from vera_local.run.folder import locked, prepare_folder
+from vera_local.run.kept_bundle import keep
 from vera_local.run.plan import Plan
 from vera_local.run.publishing import Outcome, publish
 from vera_local.run.recordings import Found
@@ -21,6 +22,7 @@ def import_run(plan: Plan, found: Found) -> Outcome:
     prepare_folder(plan.out)
     with locked(plan.out):
         manifest.enter_import(plan, found.files, found.notes)
+        keep(plan.out, plan.bundle)
         with Store.open(plan.out) as store:
             store.record(found.conversations)
             return publish(plan.out, plan.bundle, store)

@@ -13,7 +13,7 @@ from vera_local.engine.machine import Machine
 from vera_local.errors import UserError
 from vera_local.report.usage import UsageRow
 from vera_local.run.config_file import load_config
-from vera_local.run.evaluate import must_hold_run
+from vera_local.run.evaluate import bundle_of_run, must_hold_run
 from vera_local.run.habits import Habits
 from vera_local.run.paper import CHARACTERS, NO_WORK, Work
 from vera_local.run.plan import Plan, make_plan
@@ -122,7 +122,7 @@ class Likeness:
 async def likeness(folder: Path, ruler_of: RulerOf) -> Likeness:
     """What the run in `folder` tells; UserError where there is none or it kept no account of its work."""
     begun = must_hold_run(folder)
-    plan = make_plan(load_config(None, {"out": folder}, begun["config"]))
+    plan = make_plan(load_config(None, {"out": folder}, begun["config"]), bundle_of_run(folder))
     with Store.open(folder) as store:
         rows = store.used.rows()
         if not rows:

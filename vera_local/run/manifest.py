@@ -16,7 +16,7 @@ from vera_local.engine.placement import Arrangement
 from vera_local.errors import UserError
 from vera_local.judge.jury import RULE
 from vera_local.report.files import write_file
-from vera_local.run.differences import OTHER_RUN, must_agree
+from vera_local.run.differences import OTHER_RUN, must_agree, must_have_same_files
 from vera_local.run.folder import MANIFEST
 from vera_local.run.identities import (
     POOLED,
@@ -36,11 +36,11 @@ from vera_local.run.plan import Plan
 NAME = MANIFEST
 SCHEMA = 1
 
-OTHER_JUDGE = (
-    "ask for the same settings again, or judge the conversations in a run of their own, which "
-    "`vera-local import RUN/conversations.jsonl --out NEW` makes of them"
+ANEW = (
+    "judge the conversations in a run of their own, which `vera-local import RUN/conversations.jsonl --out NEW` makes "
+    "of them"
 )
-"""What to do where a judge of a run is another one."""
+"""What to do where a judge of a run has to be another one."""
 
 PURGED = "purged"
 """Where the manifest says that nothing is left of what was said in a run."""
@@ -62,6 +62,13 @@ def read(folder: Path) -> dict[str, Any] | None:
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA or not is_whole(manifest, POOLED):
         raise UserError(f"{file}: this manifest is of another version or not whole; name another output folder")
     return manifest
+
+
+def missing(folder: Path) -> UserError:
+    """What to tell of a run that lost its manifest."""
+    return UserError(
+        f"{folder / NAME} is missing: it says what made the run, which nothing else can tell; restore it from a backup"
+    )
 
 
 def must_hold_texts(folder: Path) -> None:
@@ -119,7 +126,9 @@ def enter_judges(plan: Plan) -> None:
     check_bundle(plan.out, manifest, plan.bundle)
     judges, wanted = manifest["judges"], judge_identities(plan)
     for name in wanted.keys() & judges.keys():
-        must_agree(plan.out, judges[name], wanted[name], f"judge {name}: ", OTHER_JUDGE)
+        must_have_same_files(plan.out, judges[name], wanted[name], ANEW)
+        remedy = f"ask for the same settings again, or {ANEW}"
+        must_agree(plan.out, judges[name], wanted[name], f"judge {name}: ", remedy)
     config = manifest["config"] | {"judge": with_judges(manifest["config"], plan.config)}
     entered = manifest | {"config": config, "judges": judges | wanted, "jury_rule": RULE}
     if entered != manifest:
@@ -213,4 +222,5 @@ def _must_be_same(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], 
     if before and now and before != now:
         told = f"personas were played by {', '.join(before)}, now by {', '.join(now)}"
         raise UserError(f"{folder} holds a different run: {told}; {remedy}")
+    must_have_same_files(folder, old, new, remedy)
     must_agree(folder, old, new, "", remedy)

@@ -17,6 +17,7 @@ from vera_local.report.simulation import NAME as SIMULATION
 from vera_local.run import manifest
 from vera_local.run.evaluate import must_hold_run
 from vera_local.run.folder import LOCK, MANIFEST, locked
+from vera_local.run.kept_bundle import FOLDER as BUNDLE
 from vera_local.run.network import LOG as NETWORK
 from vera_local.run.recovering import BROKEN, READY
 from vera_local.run.store import NAME as STORE
@@ -131,8 +132,8 @@ def _remove(folder: Path) -> tuple[list[Path], list[Path]]:
 def _others(folder: Path) -> Iterator[tuple[Path, bool]]:
     """All files beneath the folder but those that stay, and whether each is one of ours that can quote."""
     for place, folders, names in os.walk(folder):
-        folders.sort()
         here = Path(place)
+        folders[:] = sorted(name for name in folders if here != folder or name != BUNDLE)
         parts = here.relative_to(folder).parts
         exported = not EXPORTED.isdisjoint(parts) or any(part.startswith((BROKEN, f".{STORE}.")) for part in parts)
         for name in sorted(names):

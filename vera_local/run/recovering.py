@@ -80,10 +80,7 @@ def recover_run(folder: Path) -> Recovered:
     and where nothing of the store can be read.
     """
     if manifest.read(folder) is None:
-        raise UserError(
-            f"{folder / manifest.NAME} is missing: it says what made the run, which nothing else can tell; restore it "
-            "from a backup"
-        )
+        raise manifest.missing(folder)
     with locked(folder):
         if not (folder / NAME).exists():
             raise UserError(f"{folder / NAME} is missing, so there is nothing to recover; restore it from a backup")

@@ -84,11 +84,9 @@ async def _work_off(desk: Desk, opener: Opener, watcher: Watcher) -> None:
     host, grouping = placed(left, opener)
     if sum(map(len, host.arrangement.places.values())) > 1:
         watcher.say(host.arrangement.reason)
-    try:
+    async with host:
         for step in steps_of(left, host.arrangement.residency, grouping):
             await _take(step, desk, host, watcher)
-    finally:
-        await host.aclose()
 
 
 def placed(left: Sequence[Left], opener: Opener) -> tuple[Host, Grouping]:

@@ -39,6 +39,7 @@ class Read:
     people: People | None
     prompts: Prompts | None
     digests: dict[str, str]
+    files: dict[str, bytes]
     findings: Findings
 
     @property
@@ -67,7 +68,7 @@ class _Reader:
     layout: Layout
     rules: Rules
     findings: Findings = field(default_factory=Findings)
-    digests: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)
 
     def read(self) -> Read:
         name = f"vera-mh-{self.layout.target}" if self.layout.target else "vera-mh"
@@ -77,7 +78,10 @@ class _Reader:
         version = f"rubric {source.digest[:8]}" if source else ""
         rubric = self._rubric(source, name, version)
         people, columns = self._people()
-        return Read(name, version, rubric, people, self._prompts(columns), self.digests, self.findings)
+        asked = self._prompts(columns)
+        digests = {name: its.digest for name, its in self.sources.items()}
+        files = {name: its.data for name, its in self.sources.items()}
+        return Read(name, version, rubric, people, asked, digests, files, self.findings)
 
     def _source(self, path: Path) -> Source | None:
         """A file that is there and holds text."""
@@ -88,7 +92,7 @@ class _Reader:
         except UserError as error:
             self.findings.add(path, str(error))
             return None
-        self.digests[Path(os.path.relpath(path, self.layout.root)).as_posix()] = source.digest
+        self.sources[Path(os.path.relpath(path, self.layout.root)).as_posix()] = source
         return source
 
     def _rubric(self, source: Source | None, name: str, version: str) -> Rubric | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vera_local.engine.hf.prefix import Kept, KeyValues, Prefixes
 from vera_local.engine.profile import Profile
-from vera_local.errors import UserError
+from vera_local.errors import UserError, first_line
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -159,7 +159,7 @@ def load(profile: Profile, folder: Path, log: Path, gpus: Sequence[int] = ()) ->
                 local_files_only=True,
             )
     except Exception as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
+        reason = first_line(error)
         raise UserError(
             f"{profile.name}: transformers could not load the model on {device} ({reason}); choose another model, or "
             "host it with vLLM"

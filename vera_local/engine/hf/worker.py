@@ -9,6 +9,10 @@ from vera_local.engine.hf.batch import Batch
 from vera_local.engine.hf.row import Row
 from vera_local.engine.seam import EngineDied
 
+CLOSE_SECONDS = 60.0
+"""Time for the step that is being computed. A thread cannot be ended: one that hangs keeps its memory until the process
+ends."""
+
 
 class Worker:
     """Answers rows until it is closed, or until something happens that it does not understand."""
@@ -33,9 +37,9 @@ class Worker:
         row.future.add_done_callback(lambda _: self._held.discard(row))
 
     def close(self) -> None:
-        """End every row with EngineDied, and wait for the thread."""
+        """End every row with EngineDied, and wait for the thread, unless it hangs."""
         self._end("the engine was closed")
-        self._thread.join()
+        self._thread.join(CLOSE_SECONDS)
 
     def _work(self, batch: Batch) -> None:
         try:
