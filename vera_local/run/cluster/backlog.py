@@ -96,7 +96,8 @@ class Backlog:
                     return False
                 self._after, self._missed = -1, False
             page = self._page(self._after, PAGE)
-            self._after = page[-1].number if page else None
+            # A page that is not full is the last; to find that out again would cost a look at every row behind it.
+            self._after = page[-1].number if len(page) == PAGE else None
             fresh = [it.id for it in page if it.id not in self._here and it.id not in self.in_hand]
             self._read.extend(fresh)
             self._here.update(fresh)
