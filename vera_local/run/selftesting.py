@@ -76,16 +76,14 @@ async def _answers(
     plan: Plan, seat: Seat, planned: tuple[Sitting, ...], opener: Opener, watcher: Watcher
 ) -> tuple[Answered, ...]:
     one = replace(plan, judges=(seat,))
-    host = Host(opener, needs_of(one, simulate=False, judge=True))
     try:
-        await start(host, watcher, seat.player)
-        engine = host.engine(seat.player)
-        await check_judges(engine, [seat], watcher.say)
-        return await _asked(plan, seat, engine, planned, watcher)
+        async with Host(opener, needs_of(one, simulate=False, judge=True)) as host:
+            await start(host, watcher, seat.player)
+            engine = host.engine(seat.player)
+            await check_judges(engine, [seat], watcher.say)
+            return await _asked(plan, seat, engine, planned, watcher)
     except ExceptionGroup as group:
         raise cause(group) from group
-    finally:
-        await host.aclose()
 
 
 async def _asked(

@@ -140,12 +140,9 @@ class Worker:
     async def _stages(self, ledger: Ledger) -> None:
         plan = self._plan
         judging = any(line.kind != "talk" for line in self._inboxes)
-        host = Host(self._opener, needs_of(plan, simulate=TALK in self._inboxes, judge=judging))
-        try:
+        async with Host(self._opener, needs_of(plan, simulate=TALK in self._inboxes, judge=judging)) as host:
             work = _Work(plan, host, ledger, self._drafts, self._inboxes, self._says, self._opened)
             await work.all()
-        finally:
-            await host.aclose()
 
 
 class _Work:
