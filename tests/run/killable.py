@@ -28,7 +28,12 @@ PAUSE = 0.004
 def options(request: Request) -> list[str]:
     """The option texts of a constrained request."""
     assert request.pattern is not None
-    return [o.replace("\\", "") for o in request.pattern.strip("()$").split("|")]
+    return choices(request.pattern)
+
+
+def choices(pattern: str) -> list[str]:
+    """The option texts of a constraint."""
+    return [o.replace("\\", "") for o in pattern.strip("()$").split("|")]
 
 
 def main(folder: Path, log: Path, chatbot: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ async def _answers(
     plan: Plan, seat: Seat, planned: tuple[Sitting, ...], opener: Opener, watcher: Watcher
 ) -> tuple[Answered, ...]:
     one = replace(plan, judges=(seat,))
-    host = Host(opener, needs_of(one, simulate=False, judge=True))
+    host = Host(opener, needs_of(one, simulate=False, judge=True), watcher.say)
     try:
         await start(host, watcher, seat.player)
         engine = host.engine(seat.player)
