@@ -35,7 +35,12 @@ PRELOADED = (
 def options(request: Request) -> list[str]:
     """The option texts of a constrained request."""
     assert request.pattern is not None
-    return [o.replace("\\", "") for o in request.pattern.strip("()$").split("|")]
+    return choices(request.pattern)
+
+
+def choices(pattern: str) -> list[str]:
+    """The option texts of a constraint."""
+    return [o.replace("\\", "") for o in pattern.strip("()$").split("|")]
 
 
 def at_random(request: Request) -> str:

@@ -12,6 +12,7 @@ import pytest
 from vera_local.engine.openai import OpenAIEngine
 from vera_local.engine.profile import EngineOptions, Profile, PromptedRole, Role, Roles, Source, Template
 from vera_local.engine.seam import ChatMessage, Sampling
+from vera_local.engine.server import Address
 from vera_local.errors import UserError
 
 URL = "http://gpu-box:8000/v1"
@@ -69,13 +70,13 @@ def profile(template: Template = PLAIN, name: str = "own", hub: str = "org/own")
 
 
 async def opened(server: Server, template: Template = PLAIN, key: str | None = None) -> OpenAIEngine:
-    return await OpenAIEngine.open(profile(template), URL, key, server)
+    return await OpenAIEngine.open(profile(template), Address(URL), key, server)
 
 
 async def refusal(server: Server, key: str | None = None, url: str = URL) -> str:
     """The sentence with which opening fails, which leaves nothing open behind it."""
     with pytest.raises(UserError) as caught:
-        await OpenAIEngine.open(profile(), url, key, server)
+        await OpenAIEngine.open(profile(), Address(url), key, server)
     told = str(caught.value)
     assert "\n" not in told
     assert server.closed or not server.requests

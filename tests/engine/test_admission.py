@@ -102,6 +102,93 @@ async def _entered(needs: list[dict[str, int]], known: dict[str, list[Room]], dr
     return order
 
 
+@given(
+    needs=st.lists(NEEDS, min_size=1, max_size=30),
+    jobs=st.integers(1, 4),
+    replicas=st.integers(2, 3),
+    turns=st.lists(st.tuples(st.sampled_from(ENGINES), st.integers(0, 2), st.booleans()), max_size=30),
+    unlucky=st.sets(st.integers(0, 29)),
+    seed=st.integers(0, 99),
+)
+def test_replicas_come_and_go_and_all_jobs_get_in_in_their_order(
+    needs: list[dict[str, int]],
+    jobs: int,
+    replicas: int,
+    turns: list[tuple[str, int, bool]],
+    unlucky: set[int],
+    seed: int,
+) -> None:
+    """While each engine keeps one open replica: nobody enters a shut one, the sum fits, the order holds, cancelled jobs
+    leave nothing behind, and every other job ends."""
+    asyncio.run(_coming_and_going(needs, Admission(rooms(100, jobs, replicas)), turns, unlucky, random.Random(seed)))
+
+
+async def _coming_and_going(
+    needs: list[dict[str, int]],
+    admission: Admission[str],
+    turns: list[tuple[str, int, bool]],
+    unlucky: set[int],
+    draw: random.Random,
+) -> None:
+    order: list[int] = []
+
+    async def job(number: int) -> None:
+        lease = await admission.enter(needs[number])
+        order.append(number)
+        for engine, tokens in needs[number].items():
+            room = admission.rooms[engine][lease.replica(engine)]
+            assert room.open or (engine, lease.replica(engine)) in shut_since
+            assert room.tokens <= 100 or room.running == 1
+            assert lease.needs[engine] == tokens
+        try:
+            for _ in range(draw.randrange(4)):
+                await asyncio.sleep(0)
+        finally:
+            lease.leave()
+
+    shut_since = set[tuple[str, int]]()
+    tasks = [asyncio.create_task(job(n)) for n in range(len(needs))]
+    for engine, replica, opens in turns:
+        known = admission.rooms[engine]
+        others = [room for n, room in enumerate(known) if n != replica]
+        if opens and replica < len(known):
+            admission.reopen(engine, replica)
+        elif replica < len(known) and any(room.open for room in others):
+            admission.shut(engine, replica)
+            shut_since.add((engine, replica))
+        await asyncio.sleep(0)
+        # Whoever was let in before has had its turn by now.
+        shut_since.clear()
+    cancelled = {n for n in unlucky if n < len(tasks) and tasks[n].cancel()}
+    await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), timeout=10)
+    assert set(order) >= set(range(len(needs))) - cancelled
+    assert [error for task in tasks if not task.cancelled() and (error := task.exception())] == []
+    for engine in ENGINES:
+        wanted = [n for n in order if engine in needs[n]]
+        assert wanted == sorted(wanted)
+    assert empty(admission)
+
+
+async def test_a_shut_replica_lets_nobody_in_and_counts_what_it_holds() -> None:
+    admission = Admission(rooms(100, replicas=2))
+    first = await admission.enter({"a": 30})
+    admission.shut("a", 0)
+    later = [await admission.enter({"a": 10}) for _ in range(3)]
+    assert [lease.replica("a") for lease in (first, *later)] == [0, 1, 1, 1]
+    first.resize("a", 60)
+    assert [room.tokens for room in admission.rooms["a"]] == [60, 30]
+    first.leave()
+    assert first.needs == {"a": 60}
+    waits = asyncio.create_task(admission.enter({"a": 90}))
+    await asyncio.sleep(0)
+    assert not waits.done()
+    admission.reopen("a", 0)
+    (await asyncio.wait_for(waits, timeout=1)).leave()
+    for lease in later:
+        lease.leave()
+    assert empty(admission)
+
+
 async def test_a_job_of_other_engines_passes_one_that_waits() -> None:
     admission = Admission(rooms(10))
     async with admission.hold({"a": 8}):

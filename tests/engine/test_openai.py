@@ -41,7 +41,7 @@ from vera_local.engine.seam import (
     Request,
     Usage,
 )
-from vera_local.engine.server import PAUSES
+from vera_local.engine.server import PAUSES, Address
 from vera_local.errors import UserError
 
 
@@ -115,7 +115,7 @@ async def test_the_system_text_is_folded_for_a_template_without_that_role() -> N
 async def test_tokens_are_counted_beside_v1(url: str, models: str, tokenize: str) -> None:
     paths = {"/vllm/v1/models": MODELS, "/vllm/tokenize": {"count": 7}}
     server = Server(**paths)
-    engine = await OpenAIEngine.open(profile(), url, None, server)
+    engine = await OpenAIEngine.open(profile(), Address(url), None, server)
     await engine.count_tokens(MESSAGES)
     assert [str(r.url) for r in server.requests] == [models, tokenize]
 
@@ -418,7 +418,7 @@ async def test_nothing_listens_on_the_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(UserError, match=f"no server answers at http://127.0.0.1:{port}/v1"):
-        await OpenAIEngine.open(profile(), f"http://127.0.0.1:{port}/v1")
+        await OpenAIEngine.open(profile(), Address(f"http://127.0.0.1:{port}/v1"))
 
 
 async def test_conversations_go_to_the_named_server_and_to_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -429,7 +429,7 @@ async def test_conversations_go_to_the_named_server_and_to_no_proxy(monkeypatch:
     server = await asyncio.start_server(_list_models, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        engine = await OpenAIEngine.open(profile(), f"http://127.0.0.1:{port}/v1")
+        engine = await OpenAIEngine.open(profile(), Address(f"http://127.0.0.1:{port}/v1"))
         assert engine.limits.context == 1000
         await engine.aclose()
 

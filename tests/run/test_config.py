@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from vera_local.engine.server import Address
 from vera_local.errors import UserError
 from vera_local.run import RunConfig, load_config
 from vera_local.run.roles import ChatbotConfig, JudgeConfig
@@ -29,9 +30,24 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
 def test_a_role_is_a_name_a_name_at_a_server_or_a_table(tmp_path: Path) -> None:
     file = write(tmp_path, 'simulator = "m@https://host/v1"\n[chatbot]\nmodel = "/x@y/z"\ntemperature = 0.2\n')
     config = load_config(file, {"judge": "judge"})
-    assert (config.simulator[0].model, config.simulator[0].url) == ("m", "https://host/v1")
+    assert (config.simulator[0].model, config.simulator[0].servers) == ("m", (Address("https://host/v1"),))
     assert isinstance(config.chatbot, ChatbotConfig)
     assert (config.chatbot.model, config.chatbot.url, config.chatbot.temperature) == ("/x@y/z", None, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("requests", "each"), [("", (64, 64)), ("requests = 8\n", (8, 8)), ("requests = [8, 9]\n", (8, 9))]
+)
+def test_a_role_can_have_several_servers(tmp_path: Path, requests: str, each: tuple[int, int]) -> None:
+    file = write(tmp_path, f'[simulator]\nmodel = "m"\nurl = ["http://a/v1", "https://b/v1"]\n{requests}')
+    config = load_config(file, {"judge": "m@http://a/v1,https://b/v1"})
+    assert config.simulator[0].servers == (Address("http://a/v1", each[0]), Address("https://b/v1", each[1]))
+    assert config.judge is not None
+    assert config.judge[0].servers == (Address("http://a/v1"), Address("https://b/v1"))
+    # As it is kept, it is read again; one server is kept as ever.
+    kept = config.model_dump(mode="json")
+    assert RunConfig.model_validate(kept) == config
+    assert load_config(None, {"judge": "m@http://a/v1"}).model_dump(mode="json")["judge"][0]["url"] == "http://a/v1"
 
 
 @pytest.mark.parametrize(("given", "read"), [("7", 7), ("An", ["An"]), ("An, Bo", ["An", "Bo"]), (["An"], ["An"])])
@@ -52,6 +68,23 @@ def test_personas_are_a_number_or_names(given: Any, read: int | list[str]) -> No
         ),
         ("judge = {}", r"run\.toml: key judge\.model: missing, add it$"),
         ('judge = {model = "m", url = "host"}', r"run\.toml: key judge\.url: must begin with http:// or https://$"),
+        ('judge = {model = "m", url = ["http://a", "b"]}', r"key judge\.url: must begin with http:// or https://$"),
+        ('judge = "m@http://a/v1,b/v1"', r"key judge\.url: must begin with http:// or https://$"),
+        ('judge = {model = "m", url = []}', r"key judge\.url: name at least one server, or leave the key out$"),
+        (
+            'judge = "m@http://a/v1,http://a/v1/"',
+            r"key judge\.url: http://a/v1/ is named twice; name each server once$",
+        ),
+        (
+            'judge = {model = "m", requests = 9}',
+            r"key judge\.requests: is for servers only; name them in url, or leave",
+        ),
+        ('judge = {model = "m", url = "http://a", requests = 0}', r"key judge\.requests: must be at least 1$"),
+        (
+            'judge = {model = "m", url = ["http://a", "http://b"], requests = [1, 2, 3]}',
+            r"key judge\.requests: must be one number for all servers, or one for each of the 2 in url$",
+        ),
+        ('chatbot = "m@http://a/v1,http://b/v1"', r"key chatbot: a chatbot has one url; put what spreads the load"),
         ('chatbot = {model = "m", system = "x"}', r"key chatbot\.system: unknown key; .*system_prompt"),
         ("personas = [1, 2]", r"run\.toml: key personas"),
         ("turns = true", r"run\.toml: key turns: must be a whole number$"),
@@ -123,7 +156,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     ("text", "judges"),
     [
         ('judge = "a"', [JudgeConfig(model="a")]),
-        ('judge = ["a", "b@http://h/v1"]', [JudgeConfig(model="a"), JudgeConfig(model="b", url="http://h/v1")]),
+        ('judge = ["a", "b@http://h/v1"]', [JudgeConfig(model="a"), JudgeConfig(model="b", url=("http://h/v1",))]),
         ('[judge]\nmodel = "a"\ntemperature = 0.3', [JudgeConfig(model="a", temperature=0.3)]),
         (
             '[[judge]]\nmodel = "a"\nmode = "think"\nmax_tokens = 9\n'

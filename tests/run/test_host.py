@@ -12,6 +12,7 @@ from vera_local.engine.machine import Machine
 from vera_local.engine.placement import ANYWHERE, Need, Place, Residency
 from vera_local.engine.profile import EngineOptions, Profile, PromptedRole, Role, Roles, Source, Template
 from vera_local.engine.seam import ChatMessage, Draw, Engine, EngineLost, Request, Sampling
+from vera_local.engine.server import Address
 from vera_local.errors import UserError
 from vera_local.run.host import Host, Key, Opening, key_of
 from vera_local.run.players import Player
@@ -81,7 +82,7 @@ def player(name: str, *, hub: str | None = None, url: str | None = None, tempera
         template=Template(system_role=True, thinking="none"),
         roles=Roles(simulator=prompted, chatbot=Role(temperature=0, top_p=1, max_tokens=10), judge=prompted),
     )
-    return Player(profile, url, None, Draw(temperature, 1.0, 10))
+    return Player(profile, () if url is None else (Address(url),), None, Draw(temperature, 1.0, 10))
 
 
 def need(name: str, stage: str = "talk", *, gb: int = 1, replicas: int = 1, can_sleep: bool = False) -> Need:
@@ -164,8 +165,10 @@ async def test_a_player_has_all_its_replicas_and_a_server_is_one() -> None:
     opened, (here, there) = Openings(), [player("a"), player("a", url=URL)]
     host = Host(opened, needs(here, there, replicas=3))
     await host.ready([here, there])
-    assert host.engines(here) == tuple(opened.engines[:3])
-    assert host.engine(here) is opened.engines[0]
+    for place, engine in enumerate(host.engines(here)):
+        await engine.generate(HELLO)
+        assert [len(one.requests) for one in opened.engines] == [1] * (place + 1) + [0] * (3 - place)
+    assert host.engine(here) is host.engines(here)[0]
     assert host.engines(there) == (opened.engines[3],)
     assert host.together
 

@@ -49,6 +49,7 @@ def test_the_hosts_are_those_that_the_config_names(make: MakePlan) -> None:
     assert hosts_of(make()) == ()
     served = make(simulator="m@http://gpu1.lab:8000/v1", judge=["a@http://10.0.0.3/v1", "b@http://gpu1.lab:9/v1"])
     assert hosts_of(served) == ("gpu1.lab", "10.0.0.3")
+    assert hosts_of(make(judge=["m@http://gpu1.lab/v1,http://gpu2.lab/v1"])) == ("gpu1.lab", "gpu2.lab")
     assert hosts_of(make(chatbot="m@http://[::1]:8000/v1")) == ("::1",)
     start = {"url": "https://login.lab.example/begin"}
     assert hosts_of(make(chatbot=HTTP | {"start": start})) == ("chat.lab.example", "login.lab.example")

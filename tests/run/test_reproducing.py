@@ -51,6 +51,12 @@ def test_the_config_makes_a_run_of_the_same_identity(make: MakePlan, tmp_path: P
     assert (other["identity"], other["judges"]) == (begun["identity"], begun["judges"])
 
 
+def test_a_judge_with_several_servers_keeps_them_all() -> None:
+    judge = {"model": "m", "url": ["http://a/v1", "http://b/v1"]}
+    made = again({"identity": {"imported": {}}, "judges": {}, "config": {"bundle": "b", "judge": [judge]}})
+    assert made.commands[-1] == "vera-local judge NEW --judge m@http://a/v1,http://b/v1"
+
+
 def test_judges_of_imported_conversations_have_their_options() -> None:
     judge = {
         "model": "m x", "url": "http://127.0.0.1:9/v1", "mode": "reason", "repeats": 2, "window": True,

@@ -9,9 +9,10 @@ import pytest
 
 from vera_local.conversation import Ending, Head
 from vera_local.engine.admission import Admission, Room
+from vera_local.engine.replica import ReplicaLost
 from vera_local.run.docket import Docket
 from vera_local.run.progress import Meter
-from vera_local.run.stage import Held, Job, Stage
+from vera_local.run.stage import MOVES, Held, Job, Stage
 
 NEED: dict[Hashable, int] = {"engine": 40}
 
@@ -88,6 +89,72 @@ async def test_cancelled_at_any_moment_it_holds_nothing(rounds: int) -> None:
     await asyncio.sleep(0)
     assert (only.tokens, only.running) == (0, 0)
     (await asyncio.wait_for(admission.enter({"engine": 100}), timeout=1)).leave()
+
+
+class Losing:
+    """A job that loses so many replicas before it ends, and grows on each."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+        self.kept: list[tuple[int, int]] = []
+
+    async def work(self, lease: Held) -> None:
+        room = lease.room("engine")
+        self.kept.append((lease.replica("engine"), room.tokens))
+        lease.resize("engine", room.tokens + 5)
+        await asyncio.sleep(0)
+        if self.left:
+            self.left -= 1
+            raise ReplicaLost("gone")
+
+
+async def one_by_one(*jobs: Job) -> AsyncIterator[Job]:
+    for job in jobs:
+        yield job
+
+
+async def test_a_job_whose_replica_is_lost_goes_on_elsewhere_with_all_that_it_keeps() -> None:
+    rooms = [Room(100, None), Room(100, None)]
+    admission, job = Admission[Hashable]({"engine": rooms}), Losing(1)
+
+    async def lost(lease: Held) -> None:
+        admission.shut("engine", lease.replica("engine"))
+        await job.work(lease)
+
+    meter = await work_on(admission, one_by_one(Job(NEED, lost)))
+    assert job.kept == [(0, 40), (1, 45)]
+    assert (meter.moved, meter.jobs_done, meter.in_flight) == (1, 1, 0)
+    assert meter.text().endswith("0 in flight, 1 moved to other engines, 0 tokens/s")
+    assert [(room.tokens, room.running) for room in rooms] == [(0, 0)] * 2
+
+
+async def test_a_job_under_which_replica_after_replica_is_lost_ends_the_stage() -> None:
+    only, admission = room()
+    job, last = Losing(MOVES), Losing(MOVES + 1)
+    assert (await work_on(admission, one_by_one(Job(NEED, job.work)))).jobs_done == 1
+    with pytest.raises(ExceptionGroup) as told:
+        await work_on(admission, one_by_one(Job(NEED, last.work)))
+    assert type(told.value.exceptions[0]) is ReplicaLost
+    assert (only.tokens, only.running) == (0, 0)
+
+
+async def test_a_job_that_waits_for_another_replica_can_be_cancelled() -> None:
+    only, admission = room()
+    filler = await admission.enter({"engine": 50})
+
+    async def lost(lease: Held) -> None:
+        admission.shut("engine", 0)
+        raise ReplicaLost("gone")
+
+    task = asyncio.create_task(work_on(admission, one_by_one(Job(NEED, lost))))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (only.tokens, only.running) == (50, 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    filler.leave()
+    assert (only.tokens, only.running) == (0, 0) and not admission._waiting
 
 
 def head(id: str, characters: int, ending: Ending = Ending.TURNS) -> Head:

@@ -27,7 +27,18 @@ from vera_local.engine.seam import Engine, EngineError
 from vera_local.engine.source import locate
 from vera_local.errors import UserError
 from vera_local.judge import Judge, Mode
-from vera_local.run import EngineName, Opening, Plan, Player, RunConfig, key_of, make_plan, network, opener
+from vera_local.run import (
+    EngineName,
+    Opening,
+    Plan,
+    Player,
+    RunConfig,
+    key_of,
+    make_plan,
+    network,
+    opener,
+    server_openings,
+)
 from vera_local.run.chatbots import greet_chatbot
 from vera_local.run.checks import can_be_held, longest_planned
 from vera_local.run.judging import make_judge
@@ -75,7 +86,8 @@ async def _parts(plan: Plan, found: Found) -> None:
     """The models and the chatbot of the plan."""
     players = (*plan.speakers, *(seat.player for seat in plan.judges))
     for key, player in {key_of(p): p for p in players}.items():
-        await _model(player, [seat for seat in plan.judges if key_of(seat.player) == key], plan, found)
+        for opening in server_openings(player) or (Opening(player),):
+            await _model(opening, [seat for seat in plan.judges if key_of(seat.player) == key], plan, found)
     # The reply of a recording depends on the persona, so that there is none to a greeting.
     if not isinstance(plan.chatbot, Player | RecordedSettings):
         await _probe(f"{plan.chatbot.title} chatbot", _greeted(plan), found)
@@ -107,28 +119,28 @@ def _version(package: str) -> str | None:
         return None
 
 
-async def _model(player: Player, seats: Sequence[Seat], plan: Plan, found: Found) -> None:
+async def _model(opening: Opening, seats: Sequence[Seat], plan: Plan, found: Found) -> None:
     """Start one engine and try it, for the judges of `seats`, too."""
-    name = player.profile.name
+    player, name = opening.player, opening.name
     try:
         if player.url is None:
             found(f"{name} files", True, str(locate(player.profile)))
             judged = fit(player.profile, this_machine())
             found(f"{name} memory", judged.fits, judged.reason)
         with tempfile.TemporaryDirectory() as folder:
-            engine = await opener(Path(folder) / "engine.log")(Opening(player))
+            engine = await opener(Path(folder) / "engine.log")(opening)
             try:
-                await _probes(engine, player, found)
-                await _judge_probes(engine, seats, plan, found)
+                await _probes(engine, opening, found)
+                await _judge_probes(engine, opening.name, seats, plan, found)
             finally:
                 await engine.aclose()
     except UserError as error:
         found(name, False, str(error))
 
 
-async def _probes(engine: Engine, player: Player, found: Found) -> None:
+async def _probes(engine: Engine, opening: Opening, found: Found) -> None:
     """What every role needs of an engine."""
-    name, limits = player.profile.name, engine.limits
+    player, name, limits = opening.player, opening.name, engine.limits
     kv = "unknown to us" if limits.kv_tokens is None else f"{limits.kv_tokens} tokens"
     found(f"{name} engine", True, f"started; context {limits.context} tokens, KV cache {kv}")
     await _probe(f"{name} template", probe_system(engine, name), found)
@@ -137,11 +149,11 @@ async def _probes(engine: Engine, player: Player, found: Found) -> None:
         await _probe(f"{name} reasoning", probe_switch(engine, name, player.profile.template), found)
 
 
-async def _judge_probes(engine: Engine, seats: Sequence[Seat], plan: Plan, found: Found) -> None:
+async def _judge_probes(engine: Engine, name: str, seats: Sequence[Seat], plan: Plan, found: Found) -> None:
     """What a judge needs beside that."""
     if not seats:
         return
-    name, template = seats[0].player.profile.name, seats[0].player.profile.template
+    template = seats[0].player.profile.template
     await _probe(f"{name} constraint", probe_constraint(engine, name), found)
     await _probe(f"{name} probabilities", probe_labels(engine, name), found, needed=False)
     for seat in seats:

@@ -136,7 +136,8 @@ def _limits(plan: Plan) -> str:
 
 
 def _player(player: Player) -> str:
-    return f"{player.profile.title} at {player.url}" if player.url else player.profile.title
+    at = ", ".join(server.url for server in player.servers)
+    return f"{player.profile.title} at {at}" if at else player.profile.title
 
 
 def show_outcome(outcome: Outcome, *, as_json: bool) -> None:

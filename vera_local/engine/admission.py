@@ -20,12 +20,14 @@ FILL = 0.9
 
 @dataclass(slots=True)
 class Room:
-    """What may be kept in one engine: `budget` tokens of at most `jobs` jobs (None: not bounded so)."""
+    """What may be kept in one engine: `budget` tokens of at most `jobs` jobs (None: not bounded so). While it is not
+    `open` no job comes in; those that are in leave as ever."""
 
     budget: int | None
     jobs: int | None
     tokens: int = 0
     running: int = 0
+    open: bool = True
     requests: Busy = field(default_factory=Busy)
     """What is in flight on the engine, for whoever sends it there to count."""
 
@@ -45,8 +47,8 @@ class Room:
 
     def fits(self, tokens: int) -> bool:
         """Whether a job may come in; one that is larger than all there is may, alone."""
-        if self.running == 0:
-            return True
+        if not self.open or self.running == 0:
+            return self.open
         crowded = self.jobs is not None and self.running >= self.jobs
         return not crowded and (self.free is None or tokens <= self.free)
 
@@ -61,8 +63,9 @@ class Admission(Generic[K]):
     """Lets jobs in while the tokens that they declare for each engine fit it.
 
     `rooms`: engine -> its replicas, of which a job gets one for all of its time. Jobs come in by the order in which
-    they asked: none is overtaken by a later one that needs an engine it waits for, so no job waits for ever; those that
-    share no engine with it pass. A job larger than an engine's budget runs alone there.
+    they asked: none is overtaken by a later one that needs an engine it waits for, so no job waits for ever while each
+    engine has an open replica; those that share no engine with it pass. A job larger than an engine's budget runs
+    alone there.
     """
 
     def __init__(self, rooms: Mapping[K, Sequence[Room]]) -> None:
@@ -95,6 +98,15 @@ class Admission(Generic[K]):
             yield lease
         finally:
             lease.leave()
+
+    def shut(self, key: K, replica: int) -> None:
+        """Let no job in to a replica any more."""
+        self.rooms[key][replica].open = False
+
+    def reopen(self, key: K, replica: int) -> None:
+        """Let jobs in to it again."""
+        self.rooms[key][replica].open = True
+        self._admit()
 
     def _admit(self) -> None:
         blocked: set[K] = set()
@@ -132,6 +144,11 @@ class Lease(Generic[K]):
         for key, room in self._rooms():
             room.tokens += self._held[key]
             room.running += 1
+
+    @property
+    def needs(self) -> dict[K, int]:
+        """What the job declared at last, engine -> tokens; after it left, too."""
+        return dict(self._held)
 
     def replica(self, key: K) -> int:
         """Which replica of an engine is this job's."""

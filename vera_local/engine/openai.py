@@ -23,12 +23,9 @@ from vera_local.engine.seam import (
     Request,
     Sampling,
 )
-from vera_local.engine.server import NotThere, Server
+from vera_local.engine.server import Address, NotThere, Server
 from vera_local.engine.template import ANCHORS, fold_system, longest_first
 from vera_local.errors import UserError
-
-SEQUENCES = 64
-"""Requests held open at once: enough to fill a server's batch, few enough not to exhaust its sockets."""
 
 ONLY_VLLM = (
     "this server cannot go on with an answer, end it at a text, let a model reason or read labels: "
@@ -44,11 +41,11 @@ class OpenAIEngine:
     template begins the answer. The server does not tell its control tokens: `markers` are those that the profile knows.
     """
 
-    def __init__(self, server: Server, model: str, profile: Profile, context: int) -> None:
+    def __init__(self, server: Server, model: str, profile: Profile, limits: Limits) -> None:
         self._server = server
         self._model = model
         self._facts = profile.template
-        self._limits = Limits(context=context, kv_tokens=None, sequences=SEQUENCES)
+        self._limits = limits
         self._opening: str | None = None
         self._known: dict[str, tuple[int, ...]] = {}
 
@@ -56,22 +53,22 @@ class OpenAIEngine:
     async def open(
         cls,
         profile: Profile,
-        base_url: str,
+        at: Address,
         key_variable: str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> OpenAIEngine:
-        """Reach the server at `base_url` (ending in /v1) and find the model it serves.
+        """Reach the server `at` a base URL (ending in /v1) and find the model it serves.
 
         `key_variable` names the environment variable that holds the key. Raises UserError where the server does not
         answer, serves nothing, or the variable is empty.
         """
-        server = Server(base_url, key_variable, transport)
+        server = Server(at, key_variable, transport)
         try:
-            model, context = _chosen(await server.models(), base_url, profile)
+            model, context = _chosen(await server.models(), at.url, profile)
         except BaseException:
             await server.aclose()
             raise
-        return cls(server, model, profile, context)
+        return cls(server, model, profile, Limits(context=context, kv_tokens=None, sequences=at.requests))
 
     @property
     def limits(self) -> Limits:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
 from vera_local.engine.seam import EngineDied, EngineError, InvalidRequest
 from vera_local.errors import UserError
+
+SEQUENCES = 64
+"""Requests held open at once: enough to fill a server's batch, few enough not to exhaust its sockets."""
+
+
+class Address(NamedTuple):
+    """Where a server is, and how many requests it is sent at once."""
+
+    url: str
+    requests: int = SEQUENCES
+
 
 PAUSES = (0.5, 1.0, 2.0)
 """Seconds waited before each further try after a lost connection or a server fault."""
@@ -31,22 +42,27 @@ class NotThere(InvalidRequest):
     """The server has nothing at this path."""
 
 
-class Server:
-    """One server. `post` tries again after faults that may pass."""
+class Unreached(UserError):
+    """The server does not answer, or not yet."""
 
-    def __init__(self, base_url: str, key_variable: str | None, transport: httpx.AsyncBaseTransport | None) -> None:
-        self._url = base_url
-        self._client = _client(base_url, _headers(key_variable), transport)
+
+class Server:
+    """One server, sent no more at once than it takes. `post` tries again after faults that may pass."""
+
+    def __init__(self, at: Address, key_variable: str | None, transport: httpx.AsyncBaseTransport | None) -> None:
+        self._url = at.url
+        self._client = _client(at.url, _headers(key_variable), transport)
+        self._free = asyncio.Semaphore(at.requests)
 
     async def models(self) -> dict[str, int | None]:
         """Id of each served model -> its context in tokens, None where the server does not say.
 
-        Raises UserError where no server answers or it is no such server.
+        Raises Unreached where no server answers, UserError where it is no such server.
         """
         try:
             response = await self._client.get("models")
         except httpx.RequestError as error:
-            raise UserError(
+            raise Unreached(
                 f"no server answers at {self._url} ({_reason(error)}); start it or correct the base URL"
             ) from error
         return _models(response, self._url)
@@ -77,7 +93,8 @@ class Server:
         fault = ""
         for pause in (*PAUSES, None):
             try:
-                response = await self._client.request(method, path, json=body)
+                async with self._free:
+                    response = await self._client.request(method, path, json=body)
                 status = response.status_code
                 if status not in BUSY and (status < 500 or pause is None):
                     return response
@@ -124,7 +141,7 @@ def _models(response: httpx.Response, base_url: str) -> dict[str, int | None]:
     if status in REFUSED:
         raise UserError(f"the server at {base_url} refuses access (status {status}); name the variable with its key")
     if status >= 500 or status in BUSY:
-        raise UserError(f"the server at {base_url} is not ready (status {status}); try again when it is")
+        raise Unreached(f"the server at {base_url} is not ready (status {status}); try again when it is")
     try:
         return {str(model["id"]): _context(model) for model in response.json()["data"]}
     except (AttributeError, KeyError, TypeError, ValueError) as error:

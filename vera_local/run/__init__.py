@@ -3,7 +3,7 @@
 from vera_local.run.config import EMBEDDED, EngineName, RunConfig
 from vera_local.run.config_file import load_config
 from vera_local.run.evaluate import judge_run, run, score_run
-from vera_local.run.host import Opener, Opening, key_of, opener
+from vera_local.run.host import Opener, Opening, key_of, opener, server_openings
 from vera_local.run.plan import Plan, make_plan
 from vera_local.run.players import Player
 from vera_local.run.progress import Watcher
@@ -26,4 +26,5 @@ __all__ = [
     "opener",
     "run",
     "score_run",
+    "server_openings",
 ]

@@ -32,6 +32,8 @@ def chatbot_table(value: Any, model_table: Callable[[str], Any]) -> Any:
     """
     if isinstance(value, str):
         value = _from_text(value) or model_table(value)
+    if isinstance(value, Mapping) and isinstance(value.get("url"), list):
+        raise ValueError("a chatbot has one url; put what spreads the load in front of several servers, and name that")
     if isinstance(value, Mapping) and "kind" not in value:
         return {"kind": "openai" if "url" in value else "local", **value}
     return value

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from vera_local.bundle import Persona
 from vera_local.conversation import Head
-from vera_local.engine.admission import Admission, Room
 from vera_local.engine.seam import Engine
 from vera_local.judge import check_persona
 from vera_local.judge.exhibit import Exhibit, exhibit
@@ -18,7 +17,7 @@ from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.records import Records
-from vera_local.run.stage import Held, Job, Stage
+from vera_local.run.stage import Held, Job, Stage, admission_to, rooms_of
 from vera_local.run.store import Store
 
 STAGE, ROLE = "check personas", "judge"
@@ -32,13 +31,14 @@ REPLY = 200
 
 
 async def check_stage(
-    plan: Plan, store: Records, waiting: Cases, engine: Engine, ledger: Ledger, watcher: Watcher
+    plan: Plan, store: Records, waiting: Cases, engines: Sequence[Engine], ledger: Ledger, watcher: Watcher
 ) -> None:
-    """Rate the persona of each conversation; raises EngineDied (in an ExceptionGroup)."""
+    """Rate the persona of each conversation on one of these replicas; raises EngineDied (in an ExceptionGroup)."""
     meter = Meter("Checking personas", waiting.size, waiting.size)
-    metered = ledger.metered(engine, STAGE, ROLE, plan.judges[0].judge)
+    metered = [ledger.metered(engine, STAGE, ROLE, plan.judges[0].judge) for engine in engines]
+    replicas: dict[Hashable, Sequence[Engine]] = {ENGINE: engines}
     with watcher.stage(meter) as changed, ledger.stage(STAGE):
-        stage = Stage(Admission({ENGINE: [Room.of(engine.limits)]}), meter, changed)
+        stage = Stage(admission_to(replicas, rooms_of(replicas)), meter, changed)
         await stage.all(_jobs(_Check(stage, plan, store, metered, ledger), waiting))
 
 
@@ -61,12 +61,12 @@ class _Check:
     stage: Stage
     plan: Plan
     store: Records
-    engine: Engine
+    engines: Sequence[Engine]
     ledger: Ledger
 
-    async def rate(self, persona: Persona, shown: Exhibit, _: Held) -> None:
+    async def rate(self, persona: Persona, shown: Exhibit, lease: Held) -> None:
         """One persona, as it is in one conversation."""
-        check = await check_persona(self.engine, persona, shown, self.plan.config.seed)
+        check = await check_persona(self.engines[lease.replica(ENGINE)], persona, shown, self.plan.config.seed)
         self.store.simulated.add_check(shown.conversation, self.plan.judges[0].name, check)
         self.stage.step(check.usage)
         self.ledger.kept(STAGE, ROLE, self.plan.judges[0].judge, check.usage)
@@ -76,9 +76,9 @@ async def _jobs(check: _Check, waiting: Cases) -> AsyncIterator[Job]:
     personas = {p.name: p for p in check.plan.personas}
     async for id in waiting:
         conversation = check.store.conversation(id)
-        shown = exhibit(conversation, check.plan.config.seed, check.engine.markers)
+        shown = exhibit(conversation, check.plan.config.seed, check.engines[0].markers)
         persona = personas[conversation.persona]
-        yield Job({ENGINE: await _tokens(check.engine, shown.text, persona)}, partial(check.rate, persona, shown))
+        yield Job({ENGINE: await _tokens(check.engines[0], shown.text, persona)}, partial(check.rate, persona, shown))
 
 
 async def _tokens(engine: Engine, transcript: str, persona: Persona) -> int:

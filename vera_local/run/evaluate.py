@@ -16,7 +16,7 @@ from vera_local.run.cluster.on_ray import on_ray
 from vera_local.run.cluster.spread import spread
 from vera_local.run.config_file import load_config
 from vera_local.run.folder import locked, prepare_folder
-from vera_local.run.host import Host, Opener, Opening, key_of
+from vera_local.run.host import Host, Opener
 from vera_local.run.identities import POOLED
 from vera_local.run.kept_bundle import keep, kept
 from vera_local.run.needs import needs_of
@@ -61,9 +61,11 @@ def begun(plan: Plan, *, judge: bool) -> Iterator[Store]:
 
 async def judge_run(plan: Plan, opener: Opener, watcher: Watcher) -> Outcome:
     """Judge the conversations that the plan's folder holds, simulating none; raises as `run`."""
-    must_hold_run(plan.out)
+    before = must_hold_run(plan.out)["judges"]
     manifest.must_hold_texts(plan.out)
     network.allow(plan)
+    new = [seat.player for seat in plan.judges if seat.name not in before]
+    await ask_servers(new, opener)
     with locked(plan.out):
         manifest.enter_judges(plan)
         with Store.open(plan.out) as store:
@@ -95,10 +97,12 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
 
 
 async def ask_servers(players: Iterable[Player], opener: Opener) -> None:
-    """UserError where one of the servers that these models are on cannot be had."""
-    for player in {key_of(p): p for p in players if p.url is not None}.values():
-        engine = await opener(Opening(player))
-        await engine.aclose()
+    """UserError where one of the servers that these models are on cannot be had, or is unlike others of its list."""
+    host = Host(opener, {})
+    try:
+        await host.ready([player for player in players if player.servers], every=True)
+    finally:
+        await host.aclose()
 
 
 def must_go_on(folder: Path) -> None:

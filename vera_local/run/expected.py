@@ -74,6 +74,12 @@ class Footprint:
         if usage.prompt:
             self.held[side] = usage.prompt + usage.output
 
+    def began_anew(self, messages: int) -> None:
+        """So many messages are to be said again."""
+        self.left += messages
+        self.said = 0
+        self.held.clear()
+
     def _of(self, side: Speaker) -> int:
         first = side is next(iter(self.engines))
         begun = (self.before if first else 0) + (self.said if side in self.whole else 0)

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from vera_local.bundle import Question, Rubric
 from vera_local.engine.admission import Admission, Room
+from vera_local.engine.replica import ReplicaLost
 from vera_local.engine.seam import Engine
 from vera_local.judge import Judge, Lookahead, Verdict, judge_conversation, own_part
 from vera_local.judge.exhibit import Exhibit
@@ -135,11 +136,13 @@ def _recount(bench: Bench, docket: Cases, stage: Stage) -> None:
     stage.meter.jobs = docket.size
 
 
-async def _rate(bench: Bench, shown: Mapping[int, Exhibit], stage: Stage, lease: Held) -> None:
+async def _rate(bench: Bench, shown: dict[int, Exhibit], stage: Stage, lease: Held) -> None:
     """One conversation from all seats that have not rated it, on the replica that it was let in to."""
     chairs = bench.replicas[lease.replica(bench.key)]
-    for place, exhibit in shown.items():
+    for place, exhibit in [*shown.items()]:
         await _rate_from(bench, place, chairs[place], exhibit, stage)
+        # It need not rate again where the others go on elsewhere.
+        del shown[place]
 
 
 async def _rate_from(bench: Bench, place: int, chair: Chair, shown: Exhibit, stage: Stage) -> None:
@@ -153,7 +156,12 @@ async def _rate_from(bench: Bench, place: int, chair: Chair, shown: Exhibit, sta
         bench.ledger.kept(STAGE, ROLE, bench.seats[place].judge, verdict.usage)
 
     known = bench.store.verdicts(shown.conversation, judge.name)
-    ratings = await judge_conversation(judge, bench.rubric, shown, known, record, chair.ahead)
+    try:
+        ratings = await judge_conversation(judge, bench.rubric, shown, known, record, chair.ahead)
+    except ReplicaLost:
+        # They count beside those that are asked where it goes on.
+        stage.meter.steps += asked
+        raise
     bench.store.set_ratings(shown.conversation, judge.name, ratings)
     stage.meter.steps -= longest_path(bench.rubric) - asked
 

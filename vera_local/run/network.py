@@ -37,8 +37,8 @@ def hosts_of(plan: Plan) -> tuple[str, ...]:
     """The hosts that a plan's config names, for its models and its chatbot, each once; this machine may be among
     them."""
     players = (*plan.speakers, *(seat.player for seat in plan.judges))
-    urls = [*(player.url for player in players), *_chatbot_urls(plan)]
-    named = [urlsplit(url).hostname for url in urls if url is not None]
+    urls = [*(server.url for player in players for server in player.servers), *_chatbot_urls(plan)]
+    named = [urlsplit(url).hostname for url in urls]
     own = plan.chatbot.hosts if isinstance(plan.chatbot, PythonSettings) else ()
     return tuple(dict.fromkeys(host for host in (*named, *own, _cluster(plan)) if host))
 

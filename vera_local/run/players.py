@@ -8,6 +8,7 @@ from vera_local.bundle import Bundle
 from vera_local.engine.folder import ROLE_DEFAULTS
 from vera_local.engine.profile import EngineOptions, Profile, Role, Source, Template, find_profile
 from vera_local.engine.seam import Draw
+from vera_local.engine.server import Address
 from vera_local.engine.window import Context
 from vera_local.errors import UserError
 from vera_local.run.config import EngineName
@@ -17,16 +18,21 @@ from vera_local.simulate import MAX_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A model in a role: its profile, the server or else the engine that hosts it, how it draws, what is done when
+    """A model in a role: its profile, the servers or else the engine that hosts it, how it draws, what is done when
     a history outgrows its context, and how long its messages may be where it plays personas."""
 
     profile: Profile
-    url: str | None
+    servers: tuple[Address, ...]
     key_env: str | None
     draw: Draw
     engine: EngineName | None = "vllm"
     when_full: Context = Context.STOP
     max_words: int = MAX_WORDS
+
+    @property
+    def url(self) -> str | None:
+        """The first of its servers, by which it goes: others may come and go."""
+        return self.servers[0].url if self.servers else None
 
     @property
     def embedded(self) -> bool:
@@ -48,7 +54,7 @@ def make_player(engine: EngineName, bundle: Bundle, name: str, role: RoleConfig)
     draw = Draw(*(told.get(n, getattr(shipped, n)) for n in names))
     host, when_full = (engine if role.url is None else None), getattr(role, "context", Context.STOP)
     max_words = role.max_words if isinstance(role, SimulatorConfig) else MAX_WORDS
-    player = Player(profile, role.url, role.key_env, draw, host, when_full, max_words)
+    player = Player(profile, role.servers, role.key_env, draw, host, when_full, max_words)
     if name != "judge":
         must_answer_at_once(player, name, "add it")
         must_leave_room(player, name)

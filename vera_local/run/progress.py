@@ -23,7 +23,8 @@ Clock = Callable[[], float]
 @dataclass
 class Meter:
     """Counts of one stage. Work is counted in `steps` (messages, questions), `jobs` are conversations; `settled` tells
-    whether their numbers are known: while conversations still come, it is not told how long is left."""
+    whether their numbers are known: while conversations still come, it is not told how long is left. `moved`: how often
+    a conversation went on elsewhere since its engine was lost."""
 
     stage: str
     jobs: int
@@ -32,6 +33,7 @@ class Meter:
     settled: Callable[[], bool] = lambda: True
     jobs_done: int = 0
     in_flight: int = 0
+    moved: int = 0
     steps_done: int = 0
     usage: Usage = NO_USAGE
     began: float = field(init=False)
@@ -55,7 +57,14 @@ class Meter:
     def text(self) -> str:
         """The counts on one line."""
         left = "" if self.left is None else f", about {duration(self.left)} left"
-        return f"{self.jobs_done}/{self.jobs} done, {self.in_flight} in flight, {self.rate:.0f} tokens/s{left}"
+        return (
+            f"{self.jobs_done}/{self.jobs} done, {self.in_flight} in flight{self.moves}, {self.rate:.0f} tokens/s{left}"
+        )
+
+    @property
+    def moves(self) -> str:
+        """How many went on elsewhere; empty where none did."""
+        return f", {self.moved} moved to other engines" if self.moved else ""
 
 
 class Watcher:
@@ -147,4 +156,5 @@ class NamedWatcher(Watcher):
 
 
 def _finished(meter: Meter) -> str:
-    return f"{meter.jobs_done}/{meter.jobs} done in {duration(meter.clock() - meter.began)}, {meter.rate:.0f} tokens/s"
+    took = duration(meter.clock() - meter.began)
+    return f"{meter.jobs_done}/{meter.jobs} done in {took}{meter.moves}, {meter.rate:.0f} tokens/s"

@@ -53,6 +53,10 @@ class Records(Protocol):
         """A conversation with what was said so far."""
         ...
 
+    def begin_anew(self, conversations: Iterable[str], /) -> None:
+        """Drop all that was said in these, which have not ended."""
+        ...
+
     def add_message(self, conversation: str, turn: int, said: Said) -> None:
         """A turn (1-based) that was said."""
         ...

@@ -42,9 +42,9 @@ def _imported(config: Mapping[str, Any]) -> Iterator[str]:
 
 def _judge(table: Mapping[str, Any]) -> dict[str, Any]:
     """The options that the command has for a judge; what else its table sets stands in the manifest."""
-    url = table.get("url")
+    url = table.get("url") or ""
     return {
-        "--judge": table["model"] + (f"@{url}" if url else ""),
+        "--judge": "@".join(filter(None, (table["model"], url if isinstance(url, str) else ",".join(url)))),
         "--judge-mode": table["mode"] if table.get("mode", "direct") != "direct" else None,
         "--judge-repeats": table["repeats"] if table.get("repeats", 1) > 1 else None,
         "--judge-window": "" if table.get("window") else None,

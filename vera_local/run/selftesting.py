@@ -77,7 +77,7 @@ async def _answers(
 ) -> tuple[Answered, ...]:
     one = replace(plan, judges=(seat,))
     try:
-        async with Host(opener, needs_of(one, simulate=False, judge=True)) as host:
+        async with Host(opener, needs_of(one, simulate=False, judge=True), watcher.say) as host:
             await start(host, watcher, seat.player)
             engine = host.engine(seat.player)
             await check_judges(engine, [seat], watcher.say)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from vera_local.bundle import Persona, PersonaPrompts
 from vera_local.chatbot import Chatbot, LocalChatbot
-from vera_local.conversation import Head, Message, Speaker
+from vera_local.conversation import Conversation, Head, Message, Speaker
 from vera_local.engine.admission import Admission
 from vera_local.engine.seam import ChatMessage, Draw, Engine
 from vera_local.engine.window import Context
@@ -276,12 +276,22 @@ class _Holding:
     async def hold(self, lease: Held) -> None:
         store, setting = self.talk.store, self._setting(lease)
         record = partial(self._record, lease)
-        ended = await converse(setting, self.persona, store.conversation(self.id), record, self._reject)
+        ended = await converse(setting, self.persona, self._so_far(), record, self._reject)
         held = ended.conversation
         assert held.ending is not None
         store.end(held.id, held.ending, ended.detail)
         self.stage.meter.steps -= setting.turns - len(held.messages)
         self.talk.arrived(held.head)
+
+    def _so_far(self) -> Conversation:
+        """What was said; nothing any more, where it moved here and the chatbot kept its history in a session."""
+        store, so_far = self.talk.store, self.talk.store.conversation(self.id)
+        if not (self.talk.chatbot.remembers and any(m.speaker is Speaker.CHATBOT for m in so_far.messages)):
+            return so_far
+        store.begin_anew([self.id])
+        self.footprint.began_anew(len(so_far.messages))
+        self.stage.meter.steps += len(so_far.messages)
+        return store.conversation(self.id)
 
     def _setting(self, lease: Held) -> Setting:
         """On the replicas that it was let in to, so that its beginnings stay in their caches."""

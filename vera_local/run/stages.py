@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from vera_local.engine.placement import Arrangement, Residency
+from vera_local.engine.replica import ReplicaLost
 from vera_local.errors import UserError
 from vera_local.run import manifest
 from vera_local.run.checks import check_judges
 from vera_local.run.failure import own_fault
-from vera_local.run.host import Host, Opener, start
+from vera_local.run.host import Host, Opener, Say, start, unsaid
 from vera_local.run.lanes import in_lanes
 from vera_local.run.ledger import Ledger
 from vera_local.run.needs import needs_of_all
@@ -81,7 +83,7 @@ async def _work_off(desk: Desk, opener: Opener, watcher: Watcher) -> None:
     left = [left for plan in desk.plans if (left := desk.left(plan))]
     if not left:
         return
-    host, grouping = placed(left, opener)
+    host, grouping = placed(left, opener, watcher.say)
     if sum(map(len, host.arrangement.places.values())) > 1:
         watcher.say(host.arrangement.reason)
     async with host:
@@ -89,20 +91,20 @@ async def _work_off(desk: Desk, opener: Opener, watcher: Watcher) -> None:
             await _take(step, desk, host, watcher)
 
 
-def placed(left: Sequence[Left], opener: Opener) -> tuple[Host, Grouping]:
+def placed(left: Sequence[Left], opener: Opener, say: Say = unsaid) -> tuple[Host, Grouping]:
     """Where the engines for all that is left go, and which runs hold their conversations in one step: those of one
     chatbot, with all their simulators, or where these do not fit together, those of one chatbot and simulator.
 
     Raises UserError where they cannot work here.
     """
     try:
-        host = Host(opener, needs_of_all(parts_of(left, chatbot_of)))
+        host = Host(opener, needs_of_all(parts_of(left, chatbot_of)), say)
         if host.arrangement.residency is not Residency.TURNS:
             return host, chatbot_of
     except UserError:
         # What is told of the other way is as true of this one.
         pass
-    return Host(opener, needs_of_all(parts_of(left, speakers_of))), speakers_of
+    return Host(opener, needs_of_all(parts_of(left, speakers_of)), say), speakers_of
 
 
 async def _take(step: Step, desk: Desk, host: Host, watcher: Watcher) -> None:
@@ -123,7 +125,8 @@ async def _try_judges(parts: Iterable[Left], host: Host, watcher: Watcher) -> No
         if seats not in tried:
             tried.append(seats)
             for engine in host.engines(seats[0].player):
-                await check_judges(engine, seats, watcher.say)
+                with suppress(ReplicaLost):
+                    await check_judges(engine, seats, watcher.say)
 
 
 async def _part(desk: Desk, floor: Floor, part: Left, all_in: asyncio.Event) -> None:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from vera_local.chatbot import Chatbot
 from vera_local.conversation import Head
-from vera_local.engine.admission import Admission, Room
+from vera_local.engine.admission import Room
+from vera_local.engine.seam import Engine
 from vera_local.run.chatbots import opened_chatbot, place_of
 from vera_local.run.checking import check_stage, unchecked
 from vera_local.run.docket import Docket
@@ -21,7 +22,7 @@ from vera_local.run.plan import Plan
 from vera_local.run.progress import Watcher
 from vera_local.run.seats import Seat
 from vera_local.run.simulating import Talk, simulate_stage
-from vera_local.run.stage import rooms_of
+from vera_local.run.stage import admission_to, rooms_of
 from vera_local.run.store import Store
 from vera_local.run.wanted import Left, unrated
 
@@ -39,8 +40,9 @@ class Floor:
     def __init__(self, host: Host, left: Sequence[Left]) -> None:
         self.host = host
         players = [player for part in left for player in part.players]
-        self._rooms = rooms_of({key_of(player): host.engines(player) for player in players})
-        self.admission: Admission[Hashable] = Admission(self._rooms)
+        engines: dict[Hashable, Sequence[Engine]] = {key_of(player): host.engines(player) for player in players}
+        self._rooms = rooms_of(engines)
+        self.admission = admission_to(engines, self._rooms)
 
     def welcome(self, plan: Plan, chatbot: Chatbot) -> None:
         """Let in so many conversations with a chatbot at once as it has places, whichever runs they are of."""
@@ -75,8 +77,8 @@ class Work:
     async def _check_personas(self) -> None:
         """Let the first judge rate the personas that it has not rated yet."""
         waiting = Docket(unchecked(self.plan, self.books.store))
-        engine = self.floor.host.engine(self.plan.judges[0].player)
-        await check_stage(self.plan, self.books.store, waiting, engine, self.books.ledger, self.watcher)
+        engines = self.floor.host.engines(self.plan.judges[0].player)
+        await check_stage(self.plan, self.books.store, waiting, engines, self.books.ledger, self.watcher)
 
     def _chatbot(self, left: Left) -> AbstractAsyncContextManager[Chatbot | None]:
         return opened_chatbot(self.plan, self.floor.host.engine) if left.talks else nullcontext()

@@ -21,6 +21,7 @@ from vera_local.engine.child import HOST_VARIABLE
 from vera_local.engine.hf import TransformersEngine
 from vera_local.engine.openai import OpenAIEngine
 from vera_local.engine.profile import Profile, find_profile
+from vera_local.engine.server import Address
 from vera_local.engine.sockets import make_sockets_folder
 from vera_local.engine.vllm import CPU_BLOCK, VllmEngine
 
@@ -70,7 +71,7 @@ async def openai_engine(vllm_server: str) -> AsyncIterator[OpenAIEngine]:
     """The embedded model behind vLLM's own server."""
     profile = find_profile(EMBEDDED)
     template = profile.template.model_copy(update={"markers": (CONTROL,)})
-    engine = await OpenAIEngine.open(profile.model_copy(update={"template": template}), vllm_server)
+    engine = await OpenAIEngine.open(profile.model_copy(update={"template": template}), Address(vllm_server))
     yield engine
     await engine.aclose()
 

@@ -13,9 +13,10 @@ import pytest
 
 from tests.run.cluster.local import Local, LocalRemote, Lose, never
 from tests.run.test_side_by_side import OTHER, at_random, contents, late
-from vera_local.engine.seam import EngineDied, Limits
+from vera_local.engine.fake import FakeEngine
+from vera_local.engine.seam import Engine, EngineDied, EngineLost, Limits, Request
 from vera_local.errors import UserError
-from vera_local.run import Plan, Watcher, manifest, run
+from vera_local.run import Opening, Plan, Watcher, manifest, run
 from vera_local.run.cluster import drive
 from vera_local.run.cluster.spread import spread
 from vera_local.run.cluster.wire import Failure, Ready
@@ -72,6 +73,32 @@ async def test_workers_lost_at_any_moment_change_nothing_in_the_end(
     await spread_over(plan, gather, watcher)
     assert contents(plan) == undisturbed
     assert any(remote.gone for remote in gather.fleets[0].started)
+
+
+@pytest.mark.parametrize("lives", random.Random(1).sample(range(6, 30), 4))
+async def test_a_worker_goes_on_with_the_engines_that_are_left_to_it(
+    make: MakePlan, watcher: Watcher, undisturbed: dict[str, list[Any]], lives: int
+) -> None:
+    engines: list[FakeEngine] = []
+
+    async def opener(opening: Opening) -> Engine:
+        number, asked = len(engines), 0
+
+        def answer(request: Request) -> str:
+            nonlocal asked
+            asked += 1
+            if number == 0 and asked > lives:
+                raise EngineLost("its process ended")
+            return at_random(request)
+
+        engines.append(FakeEngine(answer, SMALL))
+        return engines[-1]
+
+    plan, gather = make(**HOW, replicas=2), Local(opener, 1)
+    await spread_over(plan, gather, watcher)
+    assert contents(plan) == undisturbed
+    assert engines[0].asked > lives and len(engines) == 3
+    assert len(gather.fleets[0].started) == 1 and not gather.fleets[0].started[0].gone
 
 
 async def test_too_many_lost_workers_end_the_run_and_another_goes_on(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from vera_local.bundle import DimensionRating
-from vera_local.conversation import JUDGEABLE, Conversation, Ending, Speaker
+from vera_local.conversation import JUDGEABLE, Conversation, Ending, Message, Speaker
 from vera_local.judge import PersonaCheck, Verdict
 from vera_local.report.usage import SessionRow, StageRow, UsageRow
 from vera_local.run.cluster.wire import CHECK, TALK, Account, Done, Line, Task, Written
@@ -33,7 +34,8 @@ class Drafts:
     def give(self, task: Task) -> None:
         """A job to begin with."""
         conversation = task.conversation
-        self._tasks.setdefault(conversation.id, {})[task.line] = task
+        known = {judge: dict(verdicts) for judge, verdicts in task.known.items()}
+        self._tasks.setdefault(conversation.id, {})[task.line] = replace(task, known=known)
         self._unrated[conversation.id, task.line] = set(task.known)
         if any(message.speaker is Speaker.CHATBOT for message in conversation.messages):
             self._by_chatbot.add(conversation.id)
@@ -47,9 +49,17 @@ class Drafts:
     def conversation(self, id: str, /) -> Conversation:
         return next(iter(self._tasks[id].values())).conversation
 
+    def begin_anew(self, conversations: Iterable[str], /) -> None:
+        for id in conversations:
+            self._set_messages(id, ())
+            self._by_chatbot.discard(id)
+            self._write(Written("begin_anew", ((id,),)))
+
     def add_message(self, conversation: str, turn: int, said: Said) -> None:
         if said.message.speaker is Speaker.CHATBOT:
             self._by_chatbot.add(conversation)
+        # It can go on here, on another engine.
+        self._set_messages(conversation, (*self.conversation(conversation).messages, said.message))
         self._write(Written("add_message", (conversation, turn, said)))
 
     def end(self, conversation: str, ending: Ending, detail: str) -> None:
@@ -69,9 +79,10 @@ class Drafts:
         return _Rated(self._tasks, judge)
 
     def verdicts(self, conversation: str, judge: str) -> Mapping[str, Verdict]:
-        return next(task.known[judge] for task in self._tasks[conversation].values() if judge in task.known)
+        return dict(self._known(conversation, judge))
 
     def add_verdict(self, conversation: str, judge: str, place: int, verdict: Verdict) -> None:
+        self._known(conversation, judge)[verdict.question] = verdict
         self._write(Written("add_verdict", (conversation, judge, place, verdict)))
 
     def set_ratings(self, conversation: str, judge: str, ratings: Sequence[DimensionRating]) -> None:
@@ -81,6 +92,15 @@ class Drafts:
         unrated.remove(judge)
         if not unrated:
             self._finish(Done(line, conversation))
+
+    def _known(self, conversation: str, judge: str) -> dict[str, Verdict]:
+        """What is known of a walk, to be added to."""
+        tasks = self._tasks[conversation].values()
+        return cast(dict[str, Verdict], next(task.known[judge] for task in tasks if judge in task.known))
+
+    def _set_messages(self, id: str, messages: tuple[Message, ...]) -> None:
+        for line, task in self._tasks[id].items():
+            self._tasks[id][line] = replace(task, conversation=replace(task.conversation, messages=messages))
 
     def _write(self, written: Written) -> None:
         self._written.append(written)

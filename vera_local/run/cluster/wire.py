@@ -34,7 +34,7 @@ class Task:
     known: Mapping[str, Mapping[str, Verdict]] = field(default_factory=dict)
 
 
-Call = Literal["add_message", "end", "add_rejected", "add_check", "add_verdict", "set_ratings"]
+Call = Literal["begin_anew", "add_message", "end", "add_rejected", "add_check", "add_verdict", "set_ratings"]
 
 
 class Written(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from vera_local.conversation import Head
 from vera_local.engine import attempts, guard
 from vera_local.engine.attempts import Attempt
 from vera_local.engine.placement import Residency
+from vera_local.engine.replica import ReplicaLost
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
 from vera_local.run.chatbots import opened_chatbot
@@ -140,7 +141,8 @@ class Worker:
     async def _stages(self, ledger: Ledger) -> None:
         plan = self._plan
         judging = any(line.kind != "talk" for line in self._inboxes)
-        async with Host(self._opener, needs_of(plan, simulate=TALK in self._inboxes, judge=judging)) as host:
+        needs = needs_of(plan, simulate=TALK in self._inboxes, judge=judging)
+        async with Host(self._opener, needs, self._says.say) as host:
             work = _Work(plan, host, ledger, self._drafts, self._inboxes, self._says, self._opened)
             await work.all()
 
@@ -173,8 +175,8 @@ class _Work:
             player = self._plan.judges[0].player
             await start(self._host, self._watcher, player)
             self._tell_ready(None)
-            engine, inbox = self._host.engine(player), self._inboxes[CHECK]
-            await check_stage(self._plan, self._drafts, inbox, engine, self._ledger, self._watcher)
+            engines, inbox = self._host.engines(player), self._inboxes[CHECK]
+            await check_stage(self._plan, self._drafts, inbox, engines, self._ledger, self._watcher)
 
     async def _side_by_side(self) -> None:
         talks, groups = TALK in self._inboxes, [*self._benches.values()]
@@ -222,7 +224,8 @@ class _Work:
         """The judges of an engine, tried before they are trusted."""
         engines = self._host.engines(seats[0].player)
         for engine in engines:
-            await check_judges(engine, seats, self._watcher.say)
+            with suppress(ReplicaLost):
+                await check_judges(engine, seats, self._watcher.say)
         places = zip(engines, floor.admission.rooms[key_of(seats[0].player)], strict=True)
         return Bench.of(self._plan, seats, places, self._drafts, self._ledger)
 
