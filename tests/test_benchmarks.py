@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
-BENCHMARKS = ("bench_judge", "bench_simulate", "bench_tail", "bench_overhead", "bench_score", "bench_report")
+BENCHMARKS = (
+    "bench_judge",
+    "bench_simulate",
+    "bench_tail",
+    "bench_overhead",
+    "bench_score",
+    "bench_report",
+    "bench_scale",
+)
 
 
 def run(name: str, *options: str) -> str:
@@ -35,6 +43,15 @@ def test_transcripts_are_the_same_every_time_and_each_another(monkeypatch: pytes
     assert all(c.judgeable for c in once)
     assert len({c.messages for c in once}) == 6
     assert {len(c.messages) for c in once} <= {8, 10, 12}
+
+
+def test_the_benchmark_of_the_driver_measures() -> None:
+    lines = run("bench_scale", "--commits", "20", "--workers", "2", "--memory", "20", "--publish").splitlines()
+    commits, memory = map(json.loads, lines)
+    assert commits["driver_per_s"] > commits["commits_per_s"] > 0
+    assert commits["commits"] == 9 * memory["conversations"]
+    peaks = memory["peak_mb"]
+    assert 0 < peaks["before"] <= peaks["entered"] <= peaks["done"] <= peaks["published"]
 
 
 @pytest.mark.vllm

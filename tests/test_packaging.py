@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-LOCKS = {name: ROOT / "requirements" / f"{name}.lock" for name in ("cpu", "cuda", "test")}
+LOCKS = {name: ROOT / "requirements" / f"{name}.lock" for name in ("cpu", "cuda", "ray", "test")}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DATA = [
     path
@@ -82,13 +82,15 @@ def test_a_lock_satisfies_what_the_project_asks_for(name: str) -> None:
     assert unmet == []
 
 
-@pytest.mark.parametrize("name", ["cpu", "cuda"])
-def test_the_test_tools_are_locked_and_disturb_no_other_lock(name: str) -> None:
-    tools, locked = pins("test"), pins(name)
-    both = locked | tools
-    asked = [Requirement(r) for r in PROJECT["optional-dependencies"]["test"]]
+@pytest.mark.parametrize(
+    ("extra", "name"), [("ray", "cpu"), ("ray", "cuda"), ("test", "cpu"), ("test", "cuda"), ("test", "ray")]
+)
+def test_what_goes_beside_a_lock_is_locked_and_disturbs_it_not(extra: str, name: str) -> None:
+    more, locked = pins(extra), pins(name)
+    both = pins("cpu") | locked | more
+    asked = [Requirement(r) for r in PROJECT["optional-dependencies"][extra]]
     assert all(r.specifier.contains(version(both[canonicalize_name(r.name)])) for r in asked)
-    assert [tool for tool, pin in tools.items() if tool in locked and pin.specifier != locked[tool].specifier] == []
+    assert [one for one, pin in more.items() if one in locked and pin.specifier != locked[one].specifier] == []
 
 
 def test_both_builds_of_vllm_run_the_same_versions() -> None:
@@ -114,12 +116,14 @@ def run_setup(*arguments: str, **environment: str) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_a_second_setup_installs_nothing() -> None:
+@pytest.mark.parametrize("kinds", [("--test",), ("--ray",), (), ("--test", "--ray"), ("--ray", "--test")])
+def test_a_second_setup_installs_nothing(kinds: tuple[str, ...]) -> None:
+    """An environment for the tests is one for everything else, too."""
     stamp = ROOT / ".venv/installed_for_test"
     if not stamp.exists():
         pytest.skip("this checkout has no .venv made by scripts/test.sh")
     before = stamp.stat().st_mtime_ns
-    again = run_setup("--test")
+    again = run_setup(*kinds)
     assert (again.returncode, again.stdout) == (0, "")
     assert again.stderr.startswith("setup: everything is installed already")
     assert stamp.stat().st_mtime_ns == before
@@ -129,7 +133,8 @@ def test_a_second_setup_installs_nothing() -> None:
     ("arguments", "environment", "says"),
     [
         ((), {"VERA_LOCAL_DEVICE": "tpu"}, "VERA_LOCAL_DEVICE is 'tpu'; it can be cpu or cuda."),
-        (("--fast",), {}, "unknown argument '--fast'; there is only --test."),
+        (("--fast",), {}, "unknown argument '--fast'; there are only --ray and --test."),
+        (("--ray", "--fast"), {}, "unknown argument '--fast'; there are only --ray and --test."),
     ],
 )
 def test_setup_says_what_is_wrong_and_changes_nothing(
@@ -137,3 +142,23 @@ def test_setup_says_what_is_wrong_and_changes_nothing(
 ) -> None:
     refused = run_setup(*arguments, **environment)
     assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", f"setup: {says}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ([], ""),
+        (["--out", "x"], ""),
+        (["--ray", "local"], "--ray"),
+        (["--out", "x", "--ray=a:1"], "--ray"),
+    ],
+)
+def test_a_run_over_a_cluster_gets_ray(tmp_path: Path, arguments: list[str], asked: str) -> None:
+    """run.sh in a checkout whose setup and command only say what they were given."""
+    script, setup, command = (tmp_path / p for p in ("scripts/run.sh", "scripts/setup.sh", ".venv/bin/vera-local"))
+    for file, text in ((script, ""), (setup, 'echo "setup: $*"'), (command, '#!/bin/sh\necho "vera-local: $*"')):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text or (ROOT / "scripts/run.sh").read_text())
+        file.chmod(0o755)
+    told = subprocess.run(["bash", str(script), *arguments], capture_output=True, text=True, check=True)
+    assert told.stdout == f"setup: {asked}\nvera-local: {' '.join(['run', *arguments])}\n"

@@ -14,18 +14,19 @@ import pytest
 
 from tests.run.cluster import raying
 from tests.run.test_side_by_side import contents
+from vera_local.data import data_root
 from vera_local.engine.machine import Machine
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, evaluate, load_config, make_plan, manifest, run
 from vera_local.run.cluster.fleet import Remote
-from vera_local.run.cluster.joining import Node
+from vera_local.run.cluster.machines import Node
 from vera_local.run.cluster.nodes import Look, gpus_each, labels_of, must_match
 from vera_local.run.cluster.on_ray import RayFleet, RayRemote, Shape, on_ray
 from vera_local.run.cluster.shares import most_workers, share_of
 from vera_local.run.cluster.wire import Line, Report
 from vera_local.run.players import Player
 
-ray = pytest.importorskip("ray", reason="Ray is an optional extra: pip install 'vera-local[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is an optional extra: bash scripts/setup.sh --ray")
 
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
@@ -244,12 +245,28 @@ async def test_a_client_s_address_is_refused(make: MakePlan, answering: Answerin
         await run(make(ray="ray://127.0.0.1:10001"), answering(raying.at_random), watcher)
 
 
+@pytest.mark.parametrize(
+    ("environment", "command"),
+    [
+        (data_root() / ".venv", f"bash {data_root() / 'scripts/setup.sh'} --ray"),
+        (Path("/a b"), "'/a b/bin/python' -m pip install 'vera-local[ray]'"),
+    ],
+)
 async def test_without_ray_it_is_said_how_to_install_it(
-    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+    make: MakePlan,
+    answering: Answering,
+    watcher: Watcher,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: Path,
+    command: str,
 ) -> None:
+    """By the script in the environment that it made, by pip in any other."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UserError, match=r"pip install 'vera-local\[ray\]'"):
+    monkeypatch.setattr(sys, "prefix", str(environment))
+    monkeypatch.setattr(sys, "executable", str(environment / "bin/python"))
+    with pytest.raises(UserError) as told:
         await run(make(ray="local"), answering(raying.at_random), watcher)
+    assert str(told.value) == f"--ray needs Ray: install it with `{command}`, on every machine of the cluster"
 
 
 async def test_a_cluster_of_another_version_is_told(

@@ -149,7 +149,15 @@ class Dispatch:
     def _next(self, line: Line, worker: int) -> str | None:
         # Personas are rated when all else is done, as in a run of one process.
         waits = line == CHECK and not self._all_came(line)
-        return None if waits else self._backlogs[line].take(worker, idle=worker in self._idle[line])
+        idle = worker in self._idle[line]
+        return None if waits or (self._scarce(line) and not idle) else self._backlogs[line].take(worker, idle=idle)
+
+    def _scarce(self, line: Line) -> bool:
+        """Whether so few jobs are left that they are for workers that would begin them at once: in the hand of a slow
+        one they would hold up the run's end."""
+        meter = self._meters[line]
+        left = meter.jobs - meter.jobs_done - len(self._backlogs[line].in_hand)
+        return left <= len(self._standing)
 
     def _task(self, line: Line, id: str) -> Task:
         conversation = self._store.conversation(id)

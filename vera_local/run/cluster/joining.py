@@ -1,26 +1,23 @@
-"""A Ray cluster: joined and left again, its machines, and what they have. Knows no worker."""
+"""The cluster that a run is spread over: Ray itself, and being part of the cluster. Knows no worker and no run."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
+import shlex
 import shutil
 import signal
 import socket
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from vera_local.engine import guard, heirs
-from vera_local.engine.offline import SWITCHES
-from vera_local.engine.profile import Profile
+from vera_local.data import data_root
 from vera_local.errors import UserError
-from vera_local.run.cluster.nodes import Look, look
 from vera_local.run.progress import Watcher
 
 LOCAL = "local"
@@ -42,25 +39,23 @@ STORE_BYTES = 200_000_000
 """Shared memory of a local cluster, for reports and jobs that are larger than a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A machine of the cluster. `gpus` and `cpus`: how many it offers."""
-
-    id: str
-    name: str
-    gpus: int
-    cpus: int
-    labels: Mapping[str, str]
-
-
 def imported() -> ModuleType:
     """Ray; UserError where it is not installed."""
     try:
         import ray
     except ImportError:
-        raise UserError("--ray needs Ray: install it with `pip install 'vera-local[ray]'` on every machine") from None
+        told = f"--ray needs Ray: install it with `{_how_to_install()}`, on every machine of the cluster"
+        raise UserError(told) from None
     module: ModuleType = ray
     return module
+
+
+def _how_to_install() -> str:
+    """The command that puts Ray into the environment that this process is of."""
+    checkout = data_root()
+    if Path(sys.prefix).resolve() == checkout / ".venv":
+        return f"bash {shlex.quote(str(checkout / 'scripts/setup.sh'))} --ray"
+    return f"{shlex.quote(sys.executable)} -m pip install 'vera-local[ray]'"
 
 
 @contextmanager
@@ -129,50 +124,3 @@ def _own_signals() -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
-
-
-def nodes_of(ray: ModuleType) -> list[Node]:
-    """The machines of the cluster."""
-    return [
-        Node(
-            id=node["NodeID"],
-            name=f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']}, {node['NodeID'][:8]})",
-            gpus=int(node["Resources"].get("GPU", 0)),
-            cpus=int(node["Resources"].get("CPU", 0)),
-            labels=dict(node.get("Labels", {})),
-        )
-        for node in ray.nodes()
-        if node["Alive"]
-    ]
-
-
-async def looks(ray: ModuleType, profiles: Sequence[Profile], nodes: Sequence[Node]) -> dict[str, Look]:
-    """What each machine has, by its id; UserError, naming it, where it cannot be asked."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    task = ray.remote(look)
-
-    async def of(node: Node) -> Look:
-        here = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        asked = task.options(num_cpus=0, scheduling_strategy=here, runtime_env=environment(), max_retries=1)
-        try:
-            found: Look = await asked.remote(profiles)
-        except ray.exceptions.RayError as error:
-            raise UserError(
-                f"{node.name} cannot take part: {first_line(error)}; install vera-local there as here"
-            ) from None
-        return found
-
-    return dict(zip([node.id for node in nodes], await asyncio.gather(*map(of, nodes)), strict=True))
-
-
-def environment() -> dict[str, dict[str, str]]:
-    """What a process of ours has to have before it imports anything; it has a log of its own for its attempts."""
-    told = guard.as_told(log=None)
-    return {"env_vars": SWITCHES | ({} if told is None else {heirs.VARIABLE: told})}
-
-
-def first_line(error: BaseException) -> str:
-    """What it says, without the stack that Ray adds."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".:;") if lines else type(error).__name__

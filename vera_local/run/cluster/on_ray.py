@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 from vera_local.errors import UserError
 from vera_local.run import manifest
 from vera_local.run.cluster.fleet import WorkerLost
-from vera_local.run.cluster.joining import Node, connected, environment, first_line, imported, looks, nodes_of
+from vera_local.run.cluster.joining import connected, imported
 from vera_local.run.cluster.keys import keys_of
+from vera_local.run.cluster.machines import Node, environment, first_line, looks, nodes_of
 from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
 from vera_local.run.cluster.scratch import new_folder
 from vera_local.run.cluster.shares import most_workers, share_of
