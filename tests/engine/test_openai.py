@@ -17,6 +17,7 @@ from tests.engine.http_server import (
     MODELS,
     SAMPLING,
     SECRET,
+    URL,
     Handler,
     Server,
     broken,
@@ -440,3 +441,23 @@ async def _list_models(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
     await writer.drain()
     writer.close()
+
+
+async def test_a_server_is_sent_no_more_at_once_than_it_takes() -> None:
+    class Slow(Server):
+        in_flight = peak = 0
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            self.in_flight += 1
+            self.peak = max(self.peak, self.in_flight)
+            await asyncio.sleep(0.001)
+            self.in_flight -= 1
+            return await super().handle_async_request(request)
+
+    server = Slow()
+    engine = await OpenAIEngine.open(profile(), Address(URL, 3), None, server)
+    assert engine.limits.sequences == 3
+    await asyncio.gather(*(engine.generate(Request(MESSAGES, SAMPLING)) for _ in range(10)))
+    await asyncio.gather(*(engine.count_tokens(MESSAGES) for _ in range(10)))
+    assert server.peak == 3
+    assert len(server.bodies(CHAT)) == 10

@@ -193,6 +193,18 @@ async def test_a_server_that_is_lost_is_done_without(
     watcher.must_have_counted_right()
 
 
+@pytest.mark.parametrize("moment", random.Random(8).sample(range(4, 14), 3))
+async def test_a_server_that_is_lost_while_it_judges_is_done_without(
+    serve: MakePlan, boxes: Boxes, watcher: Watcher, calm: Path, moment: int
+) -> None:
+    plan, counting = serve(2), Counting()
+    await run(plan, boxes, watcher, judge=False)
+    boxes.first.lives = moment
+    await judge_run(plan, boxes, counting)
+    must_be_the_same(plan.out, calm)
+    counting.must_have_counted_right()
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_of_three_servers_two_can_be_lost(
     serve: MakePlan, boxes: Boxes, watcher: Watcher, calm: Path, seed: int
