@@ -76,7 +76,9 @@ def test_a_sweep_is_compared_in_the_end_and_every_command_works_on_its_runs(
     assert command("report", runs[0]) == 0
     assert command("stats", runs[0]) == 0
     assert command("score", runs[1]) == 0
+    (folder / "engine.log").write_text("a prompt, perhaps")
     assert command("purge", runs[3], "--yes") == 0
+    assert not (folder / "engine.log").exists(), "runs share it"
     capfd.readouterr()
     assert command("sweep", file, "--plan", "--json") == 0
     assert {one["left"] for one in json.loads(capfd.readouterr().out)["points"]} == {"nothing"}

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from tests.run.test_one_gpu import Opened as Sleepers
-from tests.run.test_one_gpu import on
+from tests.run.test_one_gpu import checks, on
 from tests.run.test_side_by_side import at_random, contents, judges, of_run
 from vera_local.engine.placement import Residency
 from vera_local.engine.probe import SEED as PROBE
@@ -88,7 +89,8 @@ def test_each_model_is_loaded_once_and_each_run_is_as_if_made_alone(
     residency: Residency,
 ) -> None:  # fmt: skip
     on(monkeypatch, gpu, ram)
-    asked, opener = write(judges=[J, {"model": J, "mode": "reason", "max_tokens": 20}], seeds=[0, 1]), Sleepers()
+    several = [J, {"model": J, "mode": "reason", "max_tokens": 20}]
+    asked, opener = write(judges=several, seeds=[0, 1], check_personas=True), Sleepers()
     expected = {one.model: one.times for one in outlook(asked).loadings}
     swept = asyncio.run(sweep(asked, opener, watcher))
     assert (len(swept.done), swept.failed, swept.removed) == (4, {}, ())
@@ -96,6 +98,7 @@ def test_each_model_is_loaded_once_and_each_run_is_as_if_made_alone(
     begun = manifest.read(asked.points[0].plan.out)
     assert begun is not None and begun["residency"]["choice"] == residency
     assert all(engine.closed for engine in opener.engines)
+    assert [checks(point.plan) for point in asked.points] == [3] * 4
     on(monkeypatch, 1000, 1000)
     assert held(asked) == asyncio.run(alone(asked, Sleepers(), watcher, tmp_path / "alone"))
 
@@ -185,6 +188,19 @@ async def test_a_chatbot_that_is_down_leaves_the_others_whole_and_is_tried_again
     again = await sweep(asked, opener, watcher)
     assert again == swept
     assert of_run(opener.requests) == []
+
+
+async def test_a_chatbot_that_never_answers_is_told_without_a_word_of_it(
+    write: Write, answering: Answering, watcher: Watcher, tmp_path: Path
+) -> None:
+    program = "import sys; sys.exit('I am ill')"
+    silent = {"kind": "command", "name": "silent", "command": [sys.executable, "-c", program], "retries": 0}
+    asked = write(chatbots=[silent, A], judges=[J])
+    swept = await sweep(asked, answering(at_random), watcher)
+    (reason,) = swept.failed.values()
+    assert reason.startswith("no conversation could be judged; see vera-local show")
+    assert "ill" not in (asked.out / NAME).read_text(encoding="utf-8")
+    assert len(swept.done) == 1
 
 
 async def test_a_run_that_another_process_holds_fails_alone(

@@ -22,9 +22,12 @@ from vera_local.run.network import LOG as NETWORK
 from vera_local.run.recovering import BROKEN, READY
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store
+from vera_local.run.sweep_notes import NAME as SWEEP
 from vera_local.run.unusable import unusable
 
 TRANSCRIPTS = "conversations.jsonl"
+
+ENGINE_LOG = "engine.log"
 
 TEXTS: Mapping[str, tuple[str, ...]] = {
     "conversations": ("detail",),
@@ -35,7 +38,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
 }
 """Table -> its columns that can quote."""
 
-QUOTING = frozenset({TRANSCRIPTS, "verdicts.csv", "verdicts.parquet", SIMULATION, "report.html", "engine.log"})
+QUOTING = frozenset({TRANSCRIPTS, "verdicts.csv", "verdicts.parquet", SIMULATION, "report.html", ENGINE_LOG})
 """Files that can quote; `vera-local score` makes those again that say something without a quotation."""
 
 EXPORTED = frozenset({"conversations", "evaluations"})
@@ -130,7 +133,8 @@ def _remove(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _others(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """All files beneath the folder but those that stay, and whether each is one of ours that can quote."""
+    """All files beneath the folder but those that stay, and whether each is one of ours that can quote; the runs of a
+    sweep share what their engines print."""
     for place, folders, names in os.walk(folder):
         here = Path(place)
         folders[:] = sorted(name for name in folders if here != folder or name != BUNDLE)
@@ -139,6 +143,9 @@ def _others(folder: Path) -> Iterator[tuple[Path, bool]]:
         for name in sorted(names):
             if here != folder or name not in KEPT:
                 yield here / name, exported or _quotes(name)
+    shared = folder.parent / ENGINE_LOG
+    if (folder.parent / SWEEP).exists() and shared.exists():
+        yield shared, True
 
 
 def _quotes(name: str) -> bool:

@@ -130,12 +130,12 @@ class SweepDesk:
             return _Held(Books(store, ledger), stack.pop_all())
 
     def _publish(self, plan: Plan, store: Store) -> None:
-        outcome, name = publish(plan.out, plan.bundle, store), self._names[plan.out]
-        if outcome.scores:
+        name = self._names[plan.out]
+        if publish(plan.out, plan.bundle, store).scores:
             self._end(name, State.DONE)
-            return
-        why = next(iter(outcome.reasons.values()), "see its folder")
-        self._end(name, State.FAILED, f"no conversation could be judged ({why})")
+        else:
+            # Reasons can quote what was said, which is to be nowhere but in the run.
+            self._end(name, State.FAILED, f"no conversation could be judged; see vera-local show {plan.out}")
 
     def _end(self, name: str, state: State, reason: str = "") -> None:
         self._over.add(name)
