@@ -14,8 +14,10 @@ import pytest
 
 from tests.run.cluster import raying
 from tests.run.test_side_by_side import contents
+from tests.tiny import make_tiny_model
 from vera_local.data import data_root
 from vera_local.engine.machine import Machine
+from vera_local.engine.profile import Source
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, evaluate, load_config, make_plan, manifest, run
 from vera_local.run.cluster.fleet import Remote
@@ -30,6 +32,7 @@ ray = pytest.importorskip("ray", reason="Ray is an optional extra: bash scripts/
 
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
+HUB = "tiny/chat"
 HOW = {"personas": 10, "turns": 6, "check_personas": True}
 
 
@@ -38,6 +41,7 @@ class TwoNodes:
     """A cluster whose second node can go and come back."""
 
     cluster: Any
+    hub: Path
     second: Any = None
 
     @property
@@ -56,11 +60,17 @@ class TwoNodes:
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[TwoNodes]:
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
+    """The first one has a model in its hub cache."""
     from ray.cluster_utils import Cluster
 
+    hub = tmp_path_factory.mktemp("hub")
+    snapshot = hub / f"models--{HUB.replace('/', '--')}" / "snapshots" / "1"
+    snapshot.mkdir(parents=True)
+    make_tiny_model(snapshot)
     ray.cloudpickle.register_pickle_by_value(raying)
-    started = TwoNodes(Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}))
+    head = {"num_cpus": 2, "include_dashboard": False, "env_vars": {"HF_HUB_CACHE": str(hub)}}
+    started = TwoNodes(Cluster(initialize_head=True, head_node_args=head), hub)
     yield started
     started.cluster.shutdown()
     ray.cloudpickle.unregister_pickle_by_value(raying)
@@ -195,10 +205,15 @@ async def test_a_model_s_labels_choose_the_machines(
 
 
 def labelled(plan: Plan, labels: dict[str, str]) -> Plan:
-    """The plan whose one model asks for machines with these labels."""
+    """The plan whose models ask for machines with these labels."""
+    return with_profile(plan, node_labels=labels)
+
+
+def with_profile(plan: Plan, **changes: Any) -> Plan:
+    """The plan with its models' profiles changed."""
 
     def of(player: Player) -> Player:
-        return replace(player, profile=player.profile.model_copy(update={"node_labels": labels}))
+        return replace(player, profile=player.profile.model_copy(update=changes))
 
     (seat,) = plan.judges
     assert isinstance(plan.chatbot, Player)
@@ -207,21 +222,20 @@ def labelled(plan: Plan, labels: dict[str, str]) -> Plan:
 
 
 async def test_a_machine_that_lacks_the_model_is_named(
-    make: MakePlan,
-    answering: Answering,
-    watcher: Watcher,
-    monkeypatch: pytest.MonkeyPatch,
-    nodes: TwoNodes,
-    tmp_path: Path,
+    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch, nodes: TwoNodes
 ) -> None:
     use(monkeypatch, with_fakes)
+    monkeypatch.setenv("HF_HUB_CACHE", str(nodes.hub))
     nodes.shrink()
-    nodes.second = nodes.cluster.add_node(num_cpus=2, env_vars={"XDG_CACHE_HOME": str(tmp_path), "PATH": "/nowhere"})
+    nodes.second = nodes.cluster.add_node(num_cpus=2, env_vars={"HF_HUB_CACHE": "/nowhere"})
+    nodes.cluster.wait_for_nodes()
+    plan = with_profile(make(ray=nodes.address), source=Source(hub=HUB))
     try:
-        with pytest.raises(UserError, match=r"lacks a model: .*smollm2"):
-            await run(make(ray=nodes.address), answering(raying.at_random), watcher)
+        with pytest.raises(UserError, match=rf"{nodes.second.node_id[:8]}\) lacks a model: .* /nowhere: fetch them"):
+            await run(plan, answering(raying.at_random), watcher)
     finally:
         nodes.shrink()
+    await run(plan, answering(raying.at_random), watcher)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +349,7 @@ def test_labels_that_differ_are_told(make: MakePlan) -> None:
         labels_of(differs)
 
 
-def test_workers_share_the_limits_of_a_chatbot(tmp_path: Path) -> None:
+def test_workers_share_the_limits_of_chatbot_and_servers(tmp_path: Path) -> None:
     table = {
         "kind": "openai",
         "model": "m",
@@ -343,9 +357,11 @@ def test_workers_share_the_limits_of_a_chatbot(tmp_path: Path) -> None:
         "concurrency": 8,
         "requests_per_minute": 60,
     }
-    plan = make_plan(load_config(None, {"out": tmp_path, "chatbot": table, "ray": "local"}))
-    shared = share_of(plan, 3).chatbot
-    assert (shared.concurrency, shared.requests_per_minute) == (2, 20)  # type: ignore[union-attr]
+    judge = {"model": "m", "url": ["http://127.0.0.1:9/v1", "http://127.0.0.1:10/v1"], "requests": [9, 2]}
+    plan = make_plan(load_config(None, {"out": tmp_path, "chatbot": table, "judge": [judge], "ray": "local"}))
+    shared = share_of(plan, 3)
+    assert (shared.chatbot.concurrency, shared.chatbot.requests_per_minute) == (2, 20)  # type: ignore[union-attr]
+    assert [server.requests for server in shared.judges[0].player.servers] == [3, 1]
     assert most_workers(plan) == 8
 
 

@@ -41,23 +41,28 @@ def nodes_of(ray: ModuleType) -> list[Node]:
 
 
 async def looks(ray: ModuleType, profiles: Sequence[Profile], nodes: Sequence[Node]) -> dict[str, Look]:
-    """What each machine has, by its id; UserError, naming it, where it cannot be asked."""
+    """What each machine has, by its id, without those that are gone by now; UserError, naming it, where it cannot be
+    asked."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     task = ray.remote(look)
 
-    async def of(node: Node) -> Look:
+    async def of(node: Node) -> Look | None:
         here = NodeAffinitySchedulingStrategy(node.id, soft=False)
         asked = task.options(num_cpus=0, scheduling_strategy=here, runtime_env=environment(), max_retries=1)
         try:
             found: Look = await asked.remote(profiles)
+        except (ray.exceptions.TaskUnschedulableError, ray.exceptions.NodeDiedError):
+            # A machine that went is listed for some seconds.
+            return None
         except ray.exceptions.RayError as error:
             raise UserError(
                 f"{node.name} cannot take part: {first_line(error)}; install vera-local there as here"
             ) from None
         return found
 
-    return dict(zip([node.id for node in nodes], await asyncio.gather(*map(of, nodes)), strict=True))
+    found = zip(nodes, await asyncio.gather(*map(of, nodes)), strict=True)
+    return {node.id: its for node, its in found if its is not None}
 
 
 def environment() -> dict[str, dict[str, str]]:

@@ -195,7 +195,7 @@ async def on_ray(
         if gpus is None:
             gpus = gpus_each(plan, [its.machine for its in found.values()], judge=judging)
         shape = Shape(gpus, labels_of(plan))
-        fitting = [node for node in nodes if shape.fits(node)]
+        fitting = [node for node in nodes if node.id in found and shape.fits(node)]
         _must_fit(config.ray, shape, fitting)
         _must_all_match(plan, {node.name: found[node.id] for node in fitting})
         size = min(config.actors or sum(map(shape.fits, fitting)), jobs, most_workers(plan) or jobs)

@@ -1,11 +1,12 @@
-"""What of a chatbot's limits each of several workers may use. Knows no worker and no chatbot's kind."""
+"""What of the limits of chatbots and servers each of several workers may use. Knows no worker and no chatbot's kind."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from vera_local.chatbot import Manners
+from vera_local.chatbot import External, Manners
 from vera_local.run.plan import Plan
+from vera_local.run.players import Player
 
 
 def most_workers(plan: Plan) -> int | None:
@@ -14,13 +15,27 @@ def most_workers(plan: Plan) -> int | None:
 
 
 def share_of(plan: Plan, workers: int) -> Plan:
-    """The plan as each of so many workers has it: all of them together keep the limits of its chatbot."""
-    chatbot = plan.chatbot
+    """The plan as each of so many workers has it: all of them together keep the limits of its chatbot and its servers,
+    as far as each of them sends one request at least."""
+    judges = tuple(replace(seat, player=_player(seat.player, workers)) for seat in plan.judges)
+    simulators = tuple(_player(player, workers) for player in plan.simulators)
+    return replace(plan, simulators=simulators, judges=judges, chatbot=_chatbot(plan.chatbot, workers))
+
+
+def _player(player: Player, workers: int) -> Player:
+    return replace(player, servers=tuple(it._replace(requests=_part(it.requests, workers)) for it in player.servers))
+
+
+def _chatbot(chatbot: Player | External, workers: int) -> Player | External:
     if not isinstance(chatbot, Manners):
-        return plan
+        return chatbot
     rate = chatbot.requests_per_minute
     limits = {
-        "concurrency": max(1, chatbot.concurrency // workers),
+        "concurrency": _part(chatbot.concurrency, workers),
         "requests_per_minute": None if rate is None else rate / workers,
     }
-    return replace(plan, chatbot=chatbot.model_copy(update=limits))
+    return chatbot.model_copy(update=limits)
+
+
+def _part(whole: int, workers: int) -> int:
+    return max(1, whole // workers)
