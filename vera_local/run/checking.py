@@ -8,37 +8,42 @@ from functools import partial
 
 from vera_local.bundle import Persona
 from vera_local.conversation import Head
+from vera_local.engine.admission import Admission
 from vera_local.engine.seam import Engine
 from vera_local.judge import check_persona
 from vera_local.judge.exhibit import Exhibit, exhibit
 from vera_local.run.heads import longest_first
+from vera_local.run.host import Key, key_of
 from vera_local.run.judging import Cases
 from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Meter, Watcher
 from vera_local.run.records import Records
-from vera_local.run.stage import Held, Job, Stage, admission_to, rooms_of
+from vera_local.run.stage import Held, Job, Stage
 from vera_local.run.store import Store
 
 STAGE, ROLE = "check personas", "judge"
 """What this goes by in the account of what a run used."""
-
-ENGINE = "judge"
-"""What the one engine of this stage goes by."""
 
 REPLY = 200
 """Tokens allowed for the question, the answer and the instructions beside persona and transcript."""
 
 
 async def check_stage(
-    plan: Plan, store: Records, waiting: Cases, engines: Sequence[Engine], ledger: Ledger, watcher: Watcher
+    plan: Plan,
+    store: Records,
+    waiting: Cases,
+    engines: Sequence[Engine],
+    admission: Admission[Hashable],
+    ledger: Ledger,
+    watcher: Watcher,
 ) -> None:
-    """Rate the persona of each conversation on one of these replicas; raises EngineDied (in an ExceptionGroup)."""
+    """Rate the persona of each conversation on one of the first judge's engines, which others may share; raises
+    EngineDied (in an ExceptionGroup)."""
     meter = Meter("Checking personas", waiting.size, waiting.size)
     metered = [ledger.metered(engine, STAGE, ROLE, plan.judges[0].judge) for engine in engines]
-    replicas: dict[Hashable, Sequence[Engine]] = {ENGINE: engines}
     with watcher.stage(meter) as changed, ledger.stage(STAGE):
-        stage = Stage(admission_to(replicas, rooms_of(replicas)), meter, changed)
+        stage = Stage(admission, meter, changed)
         await stage.all(_jobs(_Check(stage, plan, store, metered, ledger), waiting))
 
 
@@ -64,9 +69,14 @@ class _Check:
     engines: Sequence[Engine]
     ledger: Ledger
 
+    @property
+    def key(self) -> Key:
+        """What the engine goes by."""
+        return key_of(self.plan.judges[0].player)
+
     async def rate(self, persona: Persona, shown: Exhibit, lease: Held) -> None:
         """One persona, as it is in one conversation."""
-        check = await check_persona(self.engines[lease.replica(ENGINE)], persona, shown, self.plan.config.seed)
+        check = await check_persona(self.engines[lease.replica(self.key)], persona, shown, self.plan.config.seed)
         self.store.simulated.add_check(shown.conversation, self.plan.judges[0].name, check)
         self.stage.step(check.usage)
         self.ledger.kept(STAGE, ROLE, self.plan.judges[0].judge, check.usage)
@@ -78,7 +88,9 @@ async def _jobs(check: _Check, waiting: Cases) -> AsyncIterator[Job]:
         conversation = check.store.conversation(id)
         shown = exhibit(conversation, check.plan.config.seed, check.engines[0].markers)
         persona = personas[conversation.persona]
-        yield Job({ENGINE: await _tokens(check.engines[0], shown.text, persona)}, partial(check.rate, persona, shown))
+        yield Job(
+            {check.key: await _tokens(check.engines[0], shown.text, persona)}, partial(check.rate, persona, shown)
+        )
 
 
 async def _tokens(engine: Engine, transcript: str, persona: Persona) -> int:

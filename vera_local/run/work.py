@@ -77,8 +77,8 @@ class Work:
     async def _check_personas(self) -> None:
         """Let the first judge rate the personas that it has not rated yet."""
         waiting = Docket(unchecked(self.plan, self.books.store))
-        engines = self.floor.host.engines(self.plan.judges[0].player)
-        await check_stage(self.plan, self.books.store, waiting, engines, self.books.ledger, self.watcher)
+        engines, (store, ledger) = self.floor.host.engines(self.plan.judges[0].player), self.books
+        await check_stage(self.plan, store, waiting, engines, self.floor.admission, ledger, self.watcher)
 
     def _chatbot(self, left: Left) -> AbstractAsyncContextManager[Chatbot | None]:
         return opened_chatbot(self.plan, self.floor.host.engine) if left.talks else nullcontext()

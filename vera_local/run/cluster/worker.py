@@ -172,11 +172,13 @@ class _Work:
         else:
             await self._one_by_one()
         if CHECK in self._inboxes:
-            player = self._plan.judges[0].player
-            await start(self._host, self._watcher, player)
-            self._tell_ready(None)
-            engines, inbox = self._host.engines(player), self._inboxes[CHECK]
-            await check_stage(self._plan, self._drafts, inbox, engines, self._ledger, self._watcher)
+            await self._check_personas()
+
+    async def _check_personas(self) -> None:
+        floor = await self._floor(False, (), check=True)
+        self._tell_ready(None)
+        engines, inbox = self._host.engines(self._plan.judges[0].player), self._inboxes[CHECK]
+        await check_stage(self._plan, self._drafts, inbox, engines, floor.admission, self._ledger, self._watcher)
 
     async def _side_by_side(self) -> None:
         talks, groups = TALK in self._inboxes, [*self._benches.values()]
@@ -202,9 +204,9 @@ class _Work:
             self._tell_ready(None)
             await judge_stage(bench, self._inboxes[line], floor.admission, self._watcher)
 
-    async def _floor(self, talks: bool, groups: Sequence[Sequence[Seat]]) -> Floor:
+    async def _floor(self, talks: bool, groups: Sequence[Sequence[Seat]], *, check: bool = False) -> Floor:
         """The engines that this needs, open."""
-        left = Left(self._plan, talks, tuple(map(tuple, groups)), check=False)
+        left = Left(self._plan, talks, tuple(map(tuple, groups)), check)
         await start(self._host, self._watcher, *left.players)
         return Floor(self._host, [left])
 
