@@ -24,6 +24,16 @@ ADDRESS = re.compile(r"sa_family=AF_INET6?,.*?(?:inet_addr\(|inet_pton\(AF_INET6
 """An address in a line of strace."""
 NEAR = ("127.", "::1", "::ffff:127.")
 
+# Stands for a package of somebody else that reports home from vLLM's own process.
+TELLTALE = """\
+import contextlib, multiprocessing, socket
+
+def report():
+    if multiprocessing.parent_process() is not None:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as home:
+            home.connect(("192.0.2.7", 9))
+"""
+
 # The proof itself with an engine that answers at random; before that it starts a process. Everything else is real.
 PROOF = """\
 import random, subprocess, sys
@@ -120,6 +130,20 @@ def test_the_look_from_outside_sees_what_leads_elsewhere(tmp_path: Path, code: s
     assert [line.partition(" ")[2].strip().partition("(")[0] for line in found] == calls
 
 
+@pytest.mark.vllm
+def test_the_proof_fails_where_a_process_of_vllms_asks_for_another_machine(tmp_path: Path) -> None:
+    (tmp_path / "telltale.py").write_text(TELLTALE, encoding="utf-8")
+    installed = tmp_path / "telltale-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: telltale\nVersion: 1\n", encoding="utf-8")
+    (installed / "entry_points.txt").write_text("[vllm.general_plugins]\ntelltale = telltale:report\n")
+    done = ran(PROGRAM, "doctor", "--offline", first=str(tmp_path))
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"^ *\d+  EngineCore\S* +refused +connect +192\.0\.2\.7:9", done.stdout, re.M), done.stdout
+    assert re.search(r"telltale\.py:6 report$", done.stdout, re.M)
+    assert "Attempts beyond this machine: 1." in done.stdout
+
+
 def test_the_proof_tells_who_asked_for_another_machine_and_fails() -> None:
     done = ran(sys.executable, "-c", PROOF, "import socket; socket.create_connection(('192.0.2.7', 80))", "guarded",
                "doctor", "--offline")  # fmt: skip
@@ -155,3 +179,17 @@ def test_where_there_is_no_network_a_run_works_the_same(tmp_path: Path) -> None:
     done = ran(*ALONE, PROGRAM, "simulate", *arguments, "--chatbot", "python:near_bot:make", first=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "I hear you." in (tmp_path / "run" / "conversations.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif(not can_be_alone(), reason="no network namespace can be made here (unshare, ip)")
+@pytest.mark.skipif(
+    not (ROOT / ".venv" / "installed_for_run").exists(), reason="this checkout has no .venv made by scripts/setup.sh"
+)
+def test_the_one_command_works_where_there_is_no_network(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = ran(*ALONE, "bash", ROOT / "scripts" / "run.sh", "--personas", "1", "--turns", "2", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((out / "scores.json").read_text(encoding="utf-8"))
+    network = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["network"]
+    assert network == {"guard": "refuse", "hosts": [], "attempts": {"refused": 0, "let through": 0}}
