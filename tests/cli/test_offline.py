@@ -100,7 +100,20 @@ def beyond(trace: str) -> Iterator[str]:
 @pytest.mark.skipif(not works(["strace", "-f", "-o", "/dev/null", "true"]), reason="strace cannot trace here")
 def test_an_evaluation_connects_to_nothing_beyond_this_machine_also_as_seen_from_outside(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    done = ran("strace", "-f", "-qq", "-e", "trace=network", "-o", trace, PROGRAM, "doctor", "--offline", "--json")
+    done = ran(
+        "strace",
+        "-f",
+        "--seccomp-bpf",
+        "-qq",
+        "-e",
+        "trace=network",
+        "-o",
+        trace,
+        PROGRAM,
+        "doctor",
+        "--offline",
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["beyond"] == 0 and told["sockets"] == []
@@ -125,7 +138,7 @@ def test_an_evaluation_connects_to_nothing_beyond_this_machine_also_as_seen_from
 )
 def test_the_look_from_outside_sees_what_leads_elsewhere(tmp_path: Path, code: str, calls: list[str]) -> None:
     command = [sys.executable, "-c", f"import contextlib, socket\nwith contextlib.suppress(OSError):\n    {code}"]
-    ran("strace", "-f", "-qq", "-e", "trace=network", "-o", tmp_path / "trace", *command)
+    ran("strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=network", "-o", tmp_path / "trace", *command)
     found = beyond((tmp_path / "trace").read_text(encoding="utf-8"))
     assert [line.partition(" ")[2].strip().partition("(")[0] for line in found] == calls
 
