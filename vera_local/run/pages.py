@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -35,9 +36,9 @@ class Pages:
         """Conversations that are fit to judge and that one of these judges has not rated."""
         return self._page(_unrated(judges), ("chatbot", *judges), after, limit)
 
-    def unchecked(self, judge: str, after: int, limit: int) -> list[Place]:
-        """Conversations that ended, in which a persona spoke that this judge has not rated."""
-        return self._page(_UNCHECKED, ("persona", judge), after, limit)
+    def unchecked(self, judge: str, personas: Sequence[str], after: int, limit: int) -> list[Place]:
+        """Conversations that ended, in which one of these personas spoke that this judge has not rated."""
+        return self._page(_UNCHECKED, ("persona", judge, json.dumps(personas)), after, limit)
 
     def is_rated(self, conversation: str, judge: str) -> bool:
         """Whether this judge has rated it."""
@@ -52,9 +53,9 @@ class Pages:
         """How many one of these judges has not rated."""
         return self._count(_unrated(judges), ("chatbot", *judges))
 
-    def count_unchecked(self, judge: str) -> int:
-        """In how many this judge has not rated the persona."""
-        return self._count(_UNCHECKED, ("persona", judge))
+    def count_unchecked(self, judge: str, personas: Sequence[str]) -> int:
+        """In how many this judge has not rated one of these personas."""
+        return self._count(_UNCHECKED, ("persona", judge, json.dumps(personas)))
 
     def _page(self, where: str, values: tuple[str, ...], after: int, limit: int) -> list[Place]:
         rows = self._db.execute(
@@ -78,4 +79,5 @@ _RETRIED = ", ".join(repr(ending.value) for ending in (Ending.CHATBOT, Ending.ER
 _UNCHECKED = (
     f"c.ending is not null and c.ending not in ({_RETRIED}) and {SPOKE} and not exists"
     " (select 1 from persona_checks k where k.conversation = c.id and k.judge = ?)"
+    " and c.persona in (select value from json_each(?))"
 )

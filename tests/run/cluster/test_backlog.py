@@ -81,3 +81,14 @@ def test_a_store_that_was_read_to_its_end_is_not_read_again() -> None:
     assert not shelf.jobs
     assert waiting.done
     assert shelf.reads == 2
+
+
+def test_a_job_that_was_found_in_the_store_and_is_told_of_then_is_given_once() -> None:
+    shelf = Shelf()
+    id = shelf.add(0)
+    waiting = Backlog(shelf.page)
+    assert waiting.take(0) == id
+    waiting.enter(id, 1)
+    assert waiting.take(1) is None
+    finish(waiting, shelf, id)
+    assert waiting.done

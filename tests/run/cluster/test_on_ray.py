@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from vera_local.engine.machine import Machine
 from vera_local.engine.profile import Source
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, evaluate, load_config, make_plan, manifest, run
-from vera_local.run.cluster.fleet import Remote
+from vera_local.run.cluster.fleet import Remote, WorkerLost
 from vera_local.run.cluster.machines import Node
 from vera_local.run.cluster.nodes import Look, gpus_each, labels_of, must_match
 from vera_local.run.cluster.on_ray import RayFleet, RayRemote, Shape, on_ray
@@ -252,6 +253,18 @@ async def test_a_wrong_address_is_one_sentence(
 ) -> None:
     with pytest.raises(UserError, match=told):
         await run(make(ray=address), answering(raying.at_random), watcher)
+
+
+@pytest.mark.parametrize("kind", ["OutOfMemoryError", "NodeDiedError", "RuntimeEnvSetupError"])
+async def test_whatever_ends_an_actor_it_is_a_worker_that_is_lost(kind: str) -> None:
+    """One that Ray itself ended since its machine's memory was full, too."""
+
+    async def told(pause: float) -> Report:
+        raise getattr(ray.exceptions, kind)("it was ended")
+
+    actor = SimpleNamespace(report=SimpleNamespace(remote=told))
+    with pytest.raises(WorkerLost, match="worker 3 is gone"):
+        await RayRemote(ray, actor, "worker 3", print).report(0.1)
 
 
 async def test_a_client_s_address_is_refused(make: MakePlan, answering: Answering, watcher: Watcher) -> None:

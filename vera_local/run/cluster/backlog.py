@@ -36,7 +36,7 @@ class Backlog:
 
     def enter(self, id: str, worker: int) -> None:
         """A new job, whose conversation is in this worker's caches; the store has it already."""
-        if id in self._here:
+        if id in self._here or id in self.in_hand:
             return
         if len(self._here) >= KEPT:
             self._missed = True

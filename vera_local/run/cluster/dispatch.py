@@ -7,7 +7,7 @@ one that was lost go on from what is committed: so nothing is kept twice, and no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ class Dispatch:
         self._plan, self._store, self._ledger = plan, store, ledger
         groups = by_engine(plan.judges) if judge else []
         self._seats = {Line("judge", bench): seats for bench, seats in enumerate(groups)}
-        self._prepare()
+        self._prepare(simulate)
         lines = [
             *([TALK] if simulate else []),
             *self._seats,
@@ -124,11 +124,13 @@ class Dispatch:
         for line, backlog in self._backlogs.items():
             self._hungry[line].discard(worker)
             self._idle[line].discard(worker)
-            self._wake(self._hungry[line], backlog.lost(worker))
+            # The last jobs are only for those that would begin them at once.
+            self._wake([*self._idle[line], *(self._hungry[line] - self._idle[line])], backlog.lost(worker))
 
-    def _prepare(self) -> None:
+    def _prepare(self, simulate: bool) -> None:
         """What failures left is taken back, as at the beginning of every run."""
-        self._store.reopen_failed()
+        if simulate:
+            self._store.reopen_failed()
         for seats in self._seats.values():
             for seat in seats:
                 self._store.forget_failed(seat.name)
@@ -141,7 +143,13 @@ class Dispatch:
             case "judge":
                 names = self._names(line)
                 return Backlog(lambda after, limit: pages.unrated(names, after, limit))
-        return Backlog(lambda after, limit: pages.unchecked(self._plan.judges[0].name, after, limit))
+        checked = self._checked
+        return Backlog(lambda after, limit: pages.unchecked(*checked, after, limit))
+
+    @property
+    def _checked(self) -> tuple[str, list[str]]:
+        """Who rates personas, and which."""
+        return self._plan.judges[0].name, [persona.name for persona in self._plan.personas]
 
     def _names(self, line: Line) -> list[str]:
         return [seat.name for seat in self._seats[line]]
@@ -213,11 +221,11 @@ class Dispatch:
             self._backlogs[line].enter(done.conversation, worker)
             # Its own worker has the conversation in its caches.
             if worker not in self._idle[line]:
-                self._wake(self._idle[line], 1)
+                self._wake([*self._idle[line]], 1)
 
-    def _wake(self, waiting: set[int], jobs: int) -> None:
+    def _wake(self, waiting: Sequence[int], jobs: int) -> None:
         """Let as many of those that wait look again."""
-        for worker in [*waiting][:jobs]:
+        for worker in waiting[:jobs]:
             self._news[worker].set()
 
     def _close(self) -> None:
@@ -241,7 +249,9 @@ class Dispatch:
         pages = self._store.pages
         talks = pages.count_unfinished() if TALK in self._backlogs else 0
         sizes = {TALK: talks} | {line: talks + pages.count_unrated(self._names(line)) for line in self._seats}
-        return {line: sizes.get(line, talks) for line in self._backlogs}
+        if CHECK in self._backlogs:
+            sizes[CHECK] = talks + pages.count_unchecked(*self._checked)
+        return {line: sizes[line] for line in self._backlogs}
 
     def _title(self, line: Line) -> str:
         if line.kind != "judge":

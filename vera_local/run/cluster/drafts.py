@@ -22,6 +22,7 @@ class Drafts:
         self._tasks: dict[str, dict[Line, Task]] = {}
         self._by_chatbot: set[str] = set()
         self._unrated: dict[tuple[str, Line], set[str]] = {}
+        self._farewells: dict[str, Written] = {}
         self._written: list[Written] = []
         self._done: list[Done] = []
         self.used = Session()
@@ -60,9 +61,16 @@ class Drafts:
             self._by_chatbot.add(conversation)
         # It can go on here, on another engine.
         self._set_messages(conversation, (*self.conversation(conversation).messages, said.message))
-        self._write(Written("add_message", (conversation, turn, said)))
+        written = Written("add_message", (conversation, turn, said))
+        if said.leaves:
+            # The store takes it for the end, which has not come while the chatbot's session is being closed.
+            self._farewells[conversation] = written
+        else:
+            self._write(written)
 
     def end(self, conversation: str, ending: Ending, detail: str) -> None:
+        if farewell := self._farewells.pop(conversation, None):
+            self._write(farewell)
         self._write(Written("end", (conversation, ending, detail)))
         self._finish(Done(TALK, conversation, ending in JUDGEABLE and conversation in self._by_chatbot))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
+from vera_local.chatbot import ChatbotDown
 from vera_local.engine.attempts import Attempt
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
@@ -19,8 +21,9 @@ RESTARTS = 2
 """How often, for each worker that there is to be, one that was lost is started anew without any job finished meanwhile.
 Workers that are lost more often have a reason that the user must see to."""
 
-SILENT_SECONDS = 300.0
-"""A worker that told nothing for so long is taken for lost; it tells something every few seconds."""
+SILENT_SECONDS = 3600.0
+"""A worker that told nothing for so long is taken for lost. It tells something every few seconds, but not while it
+loads a model; that its process or machine is gone is known at once."""
 
 REPORTS_PER_SECOND = 400
 """Of all workers together: what one driver reads with ease."""
@@ -77,7 +80,7 @@ class Drive:
             if ready is not None:
                 await self._serve(number, remote, self.dispatch.join(number, remembers=ready.remembers))
         finally:
-            await remote.stop()
+            await _whole(remote.stop())
 
     async def _opened(self, remote: Remote) -> Ready | Failure | None:
         """Wait until a worker is ready; None where nothing is left for it by then."""
@@ -142,4 +145,15 @@ def pause_of(workers: int) -> float:
 
 
 def _raised(failure: Failure, remote: Remote) -> Exception:
-    return UserError(f"{remote.name}: {failure.text}") if failure.user else WorkerLost(f"{remote.name}: {failure.text}")
+    kind = UserError if failure.user else ChatbotDown if failure.chatbot else WorkerLost
+    return kind(f"{remote.name}: {failure.text}")
+
+
+async def _whole(work: Coroutine[Any, Any, None]) -> None:
+    """Do it to its end, even where that is cancelled meanwhile: others may fail while a worker is being stopped."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise

@@ -145,7 +145,10 @@ class RayRemote:
         errors = self._ray.exceptions
         try:
             return await answer
-        except (errors.RayActorError, errors.ObjectLostError, errors.WorkerCrashedError) as error:
+        except errors.RayTaskError:
+            # What the worker itself raised: it is there.
+            raise
+        except errors.RayError as error:
             raise WorkerLost(f"{self.name} is gone ({first_line(error)})") from None
 
 

@@ -61,10 +61,12 @@ class Account(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a worker ended too early. `user`: it is for the user to see to, and no other worker would fare better."""
+    """Why a worker ended too early. `user`: it is for the user to see to, and `chatbot`: the chatbot is down; no other
+    worker would fare better with either."""
 
     text: str
-    user: bool
+    user: bool = False
+    chatbot: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from vera_local.chatbot import Chatbot
+from vera_local.chatbot import Chatbot, ChatbotDown
 from vera_local.conversation import Head
 from vera_local.engine import attempts, guard
 from vera_local.engine.attempts import Attempt
@@ -67,7 +67,7 @@ class Worker:
         """Wait until the engines are open; why not, where they could not be opened."""
         waiting: set[asyncio.Future[Any]] = {self._work, self._opened}
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        return self._opened.result() if self._opened.done() else self._failure or Failure("it ended early", user=False)
+        return self._opened.result() if self._opened.done() else self._failure or Failure("it ended early")
 
     @property
     def failed(self) -> bool:
@@ -242,7 +242,7 @@ def _nobody_waits(head: Head) -> None:
 
 
 def _failure(error: BaseException) -> Failure:
-    return Failure(str(error), user=isinstance(error, UserError))
+    return Failure(str(error), isinstance(error, UserError), isinstance(error, ChatbotDown))
 
 
 async def _first(event: asyncio.Event, work: asyncio.Task[None], seconds: float) -> None:
