@@ -8,11 +8,11 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Command
+from tests.kept import Contents, contents, must_be_the_same, must_hold
 
 FLAGS = ("run", "--personas", "4", "--turns", "6", "--seed", "7", "--out")
 
@@ -36,41 +36,37 @@ def remount(disk: Path, option: str) -> None:
     assert mount("-o", f"remount,{option}", str(disk))
 
 
-def contents(folder: Path) -> dict[str, list[Any]]:
-    tables = {"messages": "conversation, turn, text", "verdicts": "conversation, question, answer", "ratings": "*"}
-    with closing(sqlite3.connect(folder / "run.sqlite")) as db:
-        assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
-        return {
-            name: db.execute(f"select {columns} from {name} order by 1, 2, 3").fetchall()
-            for name, columns in tables.items()
-        }
-
-
 @pytest.fixture
 def undisturbed(command: Command, tmp_path: Path) -> Path:
     assert command(*FLAGS, tmp_path / "calm") == 0
     return tmp_path / "calm"
 
 
-def must_end_the_same(command: Command, folder: Path, undisturbed: Path, before: dict[str, list[Any]]) -> None:
+def must_end_the_same(command: Command, folder: Path, undisturbed: Path, before: Contents) -> None:
     assert command(*FLAGS, folder) == 0
-    now = contents(folder)
-    assert all(set(before[name]) <= set(now[name]) for name in before)
-    assert now == contents(undisturbed)
-    for name in ("scores.json", "results.csv", "conversations.jsonl"):
-        assert (folder / name).read_bytes() == (undisturbed / name).read_bytes()
+    must_hold(folder, before)
+    must_be_the_same(folder, undisturbed)
 
 
-@pytest.mark.parametrize("kilobytes", [216, 256, 340, 420])
+def kilobytes_of_the_bundle(run: Path) -> int:
+    """What the bundle that a run keeps takes of a file system of pages, its folders included."""
+    return sum(4 * (-(-place.stat().st_size // 4096) or 1) for place in (run / "bundle").rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("kilobytes", "told"),
+    [(-100, "the bundle cannot be kept there (No space left on device); see to it and try again")]
+    + [(kilobytes, "No space is left to write") for kilobytes in (100, 216, 256, 340, 420)],
+)
 def test_a_full_disk_stops_a_run_which_goes_on_when_there_is_space(
-    command: Command, disk: Path, undisturbed: Path, capfd: pytest.CaptureFixture[str], kilobytes: int
+    command: Command, disk: Path, undisturbed: Path, capfd: pytest.CaptureFixture[str], kilobytes: int, told: str
 ) -> None:
     folder = disk / "run"
-    remount(disk, f"size={kilobytes}k")
+    remount(disk, f"size={kilobytes_of_the_bundle(undisturbed) + kilobytes}k")
     capfd.readouterr()
     assert command(*FLAGS, folder) == 2
-    told = capfd.readouterr().err
-    assert "No space is left to write" in told and "run the same command again" in told and "Traceback" not in told
+    error = capfd.readouterr().err
+    assert told in error and "Traceback" not in error
     remount(disk, "size=64m")
     must_end_the_same(command, folder, undisturbed, contents(folder))
 

@@ -323,7 +323,7 @@ def test_lines_that_are_torn_or_foreign_are_passed_over(tmp_path: Path) -> None:
     assert len(attempt.destination) == 255
     assert write(log, [attempt])
     size = log.stat().st_size
-    log.write_bytes(log.read_bytes() + b'{"time": 1}\n[1]\nnot JSON \xff\n{"tim')
+    log.write_bytes(log.read_bytes() + b'{"time": 1}\n[1]\nnot JSON \xff\n' + b"[" * 100_000 + b'\n{"tim')
     assert read(log) == (attempt,)
     assert read(log, size) == ()
     assert read(tmp_path / "absent") == ()

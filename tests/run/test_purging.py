@@ -138,6 +138,17 @@ async def test_stopped_in_between_it_is_closed_to_runs_and_goes_on(
     assert holding(told) == set()
 
 
+async def test_a_reader_that_keeps_texts_in_the_file_is_told(told: Path) -> None:
+    with closing(sqlite3.connect(told / NAME, isolation_level=None)) as reader:
+        reader.execute("begin")
+        reader.execute("select text from messages").fetchall()
+        with pytest.raises(UserError, match="is locked by another program; close it there"):
+            purge_run(told)
+        assert json.loads((told / "manifest.json").read_text())["purged"]["whole"] is False
+    purge_run(told)
+    assert holding(told) == set()
+
+
 async def test_two_purged_runs_are_not_taken_for_one(
     tmp_path: Path, make: MakePlan, answering: Answering, watcher: Watcher
 ) -> None:

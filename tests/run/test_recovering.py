@@ -95,6 +95,30 @@ def test_stopped_in_between_it_begins_again(broken: Path, monkeypatch: pytest.Mo
     assert not [f.name for f in broken.iterdir() if f.name.startswith(f".{NAME}") or "recovered" in f.name]
 
 
+def test_what_a_kill_left_of_a_recovery_is_cleared_away(broken: Path) -> None:
+    (broken / f".{NAME}.abc").mkdir()
+    (broken / f".{NAME}.abc" / NAME).write_text("a copy")
+    assert recover_run(broken).kept_at is None
+    assert not (broken / f".{NAME}.abc").exists()
+
+
+def test_a_damaged_store_is_kept_under_a_number_of_its_own(broken: Path) -> None:
+    for name in ("2", "of-mine"):
+        (broken / f"{NAME}.broken-{name}").mkdir()
+        (broken / f"{NAME}.broken-{name}" / "held").touch()
+    overwrite(broken, 3)
+    assert recover_run(broken).kept_at == broken / f"{NAME}.broken-3"
+
+
+def test_a_new_store_beside_which_no_damaged_one_is_kept_is_made_again(broken: Path) -> None:
+    (broken / f"{NAME}.recovered").write_bytes(b"of nobody")
+    overwrite(broken, 3)
+    damaged = (broken / NAME).read_bytes()
+    kept = recover_run(broken).kept_at
+    assert kept is not None and (kept / NAME).read_bytes() == damaged
+    assert recover_run(broken).kept_at is None
+
+
 def test_a_whole_store_is_left_alone(broken: Path) -> None:
     before = {f: f.read_bytes() for f in broken.rglob("*") if f.is_file()}
     assert recover_run(broken).kept_at is None

@@ -48,6 +48,7 @@ from vera_local.errors import UserError
 from vera_local.run import Outcome, Plan, Watcher, judge_run, load_config, make_plan, opener
 from vera_local.run import run as run_plan
 from vera_local.run.evaluate import bundle_of_run, must_hold_run
+from vera_local.run.folder import ENGINE_LOG
 from vera_local.run.network import network_line
 
 app = typer.Typer(
@@ -138,8 +139,6 @@ ActorGpus = Annotated[
 Offline = Annotated[
     bool, typer.Option("--offline", help="Evaluate one conversation and tell every connection; 1 if one left.")
 ]
-
-LOG = "engine.log"
 
 
 @app.command()
@@ -283,7 +282,7 @@ def judge(
     warn(plan.bundle, console)
     for note in (*judge_notes(plan), f"Network: {network_line(plan)}."):
         console.print(note, highlight=False, markup=False, soft_wrap=True)
-    outcome = _until_done(judge_run(plan, opener(folder / LOG), Watcher(console)), folder)
+    outcome = _until_done(judge_run(plan, opener(folder / ENGINE_LOG), Watcher(console)), folder)
     _finish(outcome, judge=True, as_json=as_json)
 
 
@@ -356,7 +355,7 @@ def _evaluate(plan: Plan, *, judge: bool, as_json: bool) -> None:
     console = progress_console()
     warn(plan.bundle, console)
     announce(plan, console, judge=judge)
-    outcome = _until_done(run_plan(plan, opener(plan.out / LOG), Watcher(console), judge=judge), plan.out)
+    outcome = _until_done(run_plan(plan, opener(plan.out / ENGINE_LOG), Watcher(console), judge=judge), plan.out)
     _finish(outcome, judge=judge, as_json=as_json)
 
 

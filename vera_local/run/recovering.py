@@ -27,6 +27,9 @@ FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm")
 READY = f"{NAME}.recovered"
 """A new store that is whole and only waits to take the old one's place."""
 
+SCRATCH = f".{NAME}."
+"""How the folders of copies that a recovery works on are called, before what is random."""
+
 BROKEN = f"{NAME}.broken-"
 """How the folders of damaged stores are called, before their number."""
 
@@ -106,12 +109,14 @@ def _rubric(folder: Path) -> Rubric | None:
 
 
 def _recover(folder: Path, rubric: Rubric | None) -> Recovered:
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{NAME}.") as scratch:
+    for left in folder.glob(f"{SCRATCH}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
         old, new = Path(scratch) / "old", Path(scratch) / "new"
         old.mkdir()
         new.mkdir()
         # Stopped before its end, a recovery may have left only a part of the damaged store in its place.
-        kept_at = _kept(folder)[-1] if (folder / READY).exists() else None
+        kept_at = _last_kept(folder) if (folder / READY).exists() else None
         _copy(kept_at or folder, old)
         if _is_whole(old / NAME, rubric):
             return Recovered(None)
@@ -145,16 +150,22 @@ def _fill(file: Path) -> None:
 
 def _keep(folder: Path) -> Path:
     """The damaged store as it is, in a folder of its own that appears at once."""
-    kept = folder / f"{BROKEN}{len(_kept(folder)) + 1}"
-    part = Path(tempfile.mkdtemp(dir=folder, prefix=f".{NAME}."))
+    kept = folder / f"{BROKEN}{_number(_last_kept(folder)) + 1}"
+    part = Path(tempfile.mkdtemp(dir=folder, prefix=SCRATCH))
     _copy(folder, part)
     part.rename(kept)
     return kept
 
 
-def _kept(folder: Path) -> list[Path]:
-    """The damaged stores that were kept, the last one last."""
-    return sorted(folder.glob(f"{BROKEN}*"), key=lambda kept: int(kept.name.removeprefix(BROKEN)))
+def _last_kept(folder: Path) -> Path | None:
+    """The damaged store that was kept last, where there is one."""
+    return max((kept for kept in folder.glob(f"{BROKEN}*") if _number(kept)), key=_number, default=None)
+
+
+def _number(kept: Path | None) -> int:
+    """The number of a damaged store that was kept; 0 where it is none."""
+    told = "" if kept is None else kept.name.removeprefix(BROKEN)
+    return int(told) if told.isascii() and told.isdigit() else 0
 
 
 def _is_whole(file: Path, rubric: Rubric | None) -> bool:

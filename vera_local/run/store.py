@@ -15,6 +15,7 @@ from vera_local.bundle import DimensionRating
 from vera_local.conversation import RETRIED, Conversation, Ending, Head, Message, Speaker
 from vera_local.engine.seam import Usage
 from vera_local.judge import Mode, State, Verdict
+from vera_local.run.folder import STORE
 from vera_local.run.glances import Glances
 from vera_local.run.heads import HEADS, head_of, longest_first
 from vera_local.run.looking import connect_to_look
@@ -27,7 +28,7 @@ from vera_local.run.unusable import UNREADABLE, damaged, unusable
 from vera_local.run.used import Used
 from vera_local.simulate import Said
 
-NAME = "run.sqlite"
+NAME = STORE
 
 
 class Given(NamedTuple):

@@ -14,7 +14,7 @@ UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 def unusable(file: Path, error: Exception) -> UserError:
     """What to tell of a store that cannot be read or written."""
     if "locked" in str(error):
-        return UserError(f"{file} is locked by another program; close it there and run the same command again.")
+        return in_use(file)
     if "full" in str(error):
         return UserError(f"No space is left to write {file}: free some and run the same command again.")
     if isinstance(error, UnicodeDecodeError):
@@ -22,6 +22,11 @@ def unusable(file: Path, error: Exception) -> UserError:
     if any(word in str(error) for word in ("malformed", "not a database", "disk image")):
         return damaged(file, str(error))
     return UserError(f"Cannot use {file} ({error}); see that it is whole and may be written to, or name another folder")
+
+
+def in_use(file: Path) -> UserError:
+    """What to tell of a store that another program has open, where it must not."""
+    return UserError(f"{file} is locked by another program; close it there and run the same command again.")
 
 
 def damaged(file: Path, fault: str) -> UserError:
