@@ -27,8 +27,6 @@ from vera_local.run.unusable import in_use, unusable
 
 TRANSCRIPTS = "conversations.jsonl"
 
-ENGINE_LOG = "engine.log"
-
 TEXTS: Mapping[str, tuple[str, ...]] = {
     "conversations": ("detail",),
     "messages": ("text",),
