@@ -97,7 +97,7 @@ def test_the_example_of_chat_completions_and_its_key(
     out, err = capfd.readouterr()
     assert "my-model at http://127.0.0.1" in err
     assert [said[0].startswith("I heard: message") for said in replies(tmp_path / "run")] == [True] * 2
-    held = [file.read_bytes() for file in (tmp_path / "run").rglob("*")]
+    held = [file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()]
     assert held and not any(KEY.encode() in content for content in held)
     assert KEY not in out + err
 
