@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from vera_local.run import Plan, Watcher
 from vera_local.run.cluster.fleet import Remote, WorkerLost
+from vera_local.run.cluster.shares import share_of
 from vera_local.run.cluster.wire import Failure, Line, Ready, Report, Task
 from vera_local.run.cluster.worker import Worker
 from vera_local.run.host import Opener
@@ -70,7 +71,7 @@ class LocalFleet:
 
     async def start(self, number: int) -> Remote:
         await asyncio.sleep(0)
-        worker = Worker(self.plan, self.opener, self.lines)
+        worker = Worker(share_of(self.plan, self.size), self.opener, self.lines)
         self.started.append(LocalRemote(f"worker {number}", number, worker, self.lose))
         return self.started[-1]
 

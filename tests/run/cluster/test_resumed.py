@@ -172,3 +172,14 @@ async def test_a_report_that_cannot_be_kept_stops_all_and_the_same_command_goes_
     await spread_over(plan, Local(answering(late(2), SMALL), 2), watcher)
     assert contents(plan) == contents(alone)
     assert rows(plan, CHECKS) == rows(alone, CHECKS)
+
+
+async def test_what_nobody_foresaw_in_a_worker_is_told_whole(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    def odd(request: Request) -> str:
+        raise KeyError("a fault of ours")
+
+    with pytest.raises(ExceptionGroup) as told:
+        await spread_over(make(), Local(answering(odd), 1), watcher)
+    assert told.value.subgroup(KeyError) is not None

@@ -40,3 +40,10 @@ def test_only_old_folders_of_dead_processes_go(tmp_path: Path) -> None:
     assert all(folder.exists() for folder in kept)
     assert stat.S_IMODE(mine.stat().st_mode) == 0o700
     assert mine.name.startswith(f"{PREFIX}{os.getpid()}-")
+
+
+def test_what_is_of_no_use_goes_at_once(tmp_path: Path) -> None:
+    gone, kept = made(tmp_path, f"ray-{dead()}-a", 1), made(tmp_path, f"ray-{os.getpid()}-b", 1)
+    mine = new_folder(tmp_path, "ray-", kept=0)
+    assert not gone.exists()
+    assert kept.exists() and mine.exists()

@@ -139,6 +139,18 @@ async def test_a_conversation_is_judged_where_it_was_held(
     assert same >= 18, "the others were taken by workers that had nothing to do"
 
 
+async def test_judges_on_one_server_whose_shares_of_it_are_equal_stay_apart(
+    make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path
+) -> None:
+    """Three requests and two, shared by two workers, are one each."""
+    server = {"model": "other", "url": "http://127.0.0.1:9/v1"}
+    how = {"personas": 4, "judge": [server | {"requests": 3}, server | {"requests": 2, "mode": "reason"}]}
+    alone, plan = make(out=tmp_path / "alone", **how), make(**how)
+    await run(alone, answering(at_random), watcher)
+    await spread_over(plan, Local(answering(at_random), 2), watcher)
+    assert contents(plan) == contents(alone)
+
+
 async def test_a_worker_that_never_gets_room_holds_nobody_up(
     make: MakePlan, answering: Answering, watcher: Watcher, undisturbed: dict[str, list[Any]]
 ) -> None:

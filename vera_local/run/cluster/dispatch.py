@@ -30,7 +30,7 @@ class Dispatch:
     def __init__(self, plan: Plan, store: Store, ledger: Ledger, *, simulate: bool, judge: bool) -> None:
         self._plan, self._store, self._ledger = plan, store, ledger
         groups = by_engine(plan.judges) if judge else []
-        self._seats = {Line("judge", bench): seats for bench, seats in enumerate(groups)}
+        self._seats = {Line("judge", tuple(seat.name for seat in seats)): seats for seats in groups}
         self._prepare(simulate)
         lines = [
             *([TALK] if simulate else []),
@@ -141,8 +141,7 @@ class Dispatch:
             case "talk":
                 return Backlog(pages.unfinished)
             case "judge":
-                names = self._names(line)
-                return Backlog(lambda after, limit: pages.unrated(names, after, limit))
+                return Backlog(lambda after, limit: pages.unrated(line.seats, after, limit))
         checked = self._checked
         return Backlog(lambda after, limit: pages.unchecked(*checked, after, limit))
 
@@ -150,9 +149,6 @@ class Dispatch:
     def _checked(self) -> tuple[str, list[str]]:
         """Who rates personas, and which."""
         return self._plan.judges[0].name, [persona.name for persona in self._plan.personas]
-
-    def _names(self, line: Line) -> list[str]:
-        return [seat.name for seat in self._seats[line]]
 
     def _next(self, line: Line, worker: int) -> str | None:
         # Personas are rated when all else is done, as in a run of one process.
@@ -173,7 +169,7 @@ class Dispatch:
             return Task(line, self._from_where(conversation))
         if line == CHECK:
             return Task(line, conversation)
-        unrated = [name for name in self._names(line) if not self._store.pages.is_rated(id, name)]
+        unrated = [name for name in line.seats if not self._store.pages.is_rated(id, name)]
         return Task(line, conversation, {name: self._store.verdicts(id, name) for name in unrated})
 
     def _from_where(self, conversation: Conversation) -> Conversation:
@@ -195,7 +191,7 @@ class Dispatch:
             case ("add_message" | "add_rejected", (_, _, said)):
                 self._meters[TALK].usage += said.usage
             case ("add_verdict", (_, judge, _, verdict)):
-                line = next(line for line in self._seats if judge in self._names(line))
+                line = next(line for line in self._seats if judge in line.seats)
                 self._meters[line].usage += verdict.usage
             case ("add_check", (_, _, check)):
                 self._meters[CHECK].usage += check.usage
@@ -248,7 +244,7 @@ class Dispatch:
         """How many jobs there are of each line; conversations that may yet come to be judged among them."""
         pages = self._store.pages
         talks = pages.count_unfinished() if TALK in self._backlogs else 0
-        sizes = {TALK: talks} | {line: talks + pages.count_unrated(self._names(line)) for line in self._seats}
+        sizes = {TALK: talks} | {line: talks + pages.count_unrated(line.seats) for line in self._seats}
         if CHECK in self._backlogs:
             sizes[CHECK] = talks + pages.count_unchecked(*self._checked)
         return {line: sizes[line] for line in self._backlogs}

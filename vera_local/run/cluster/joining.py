@@ -18,6 +18,7 @@ from typing import Any
 
 from vera_local.data import data_root
 from vera_local.errors import UserError
+from vera_local.run.cluster.scratch import new_folder
 from vera_local.run.progress import Watcher
 
 LOCAL = "local"
@@ -25,6 +26,9 @@ LOCAL = "local"
 
 AUTO = "auto"
 """Instead of a cluster's address: the cluster that this machine is part of."""
+
+PREFIX = "vera-ray-"
+"""What the folder of a local cluster begins with; what is left of one whose command was killed is of no use."""
 
 OPEN = (
     "Ray: RAY_AUTH_MODE is not token, so whoever reaches the cluster's ports can run programs on its machines; see "
@@ -67,7 +71,7 @@ def connected(ray: ModuleType, address: str, watcher: Watcher) -> Iterator[None]
             "(HOST:PORT), or auto"
         )
     _must_answer(address)
-    folder = Path(tempfile.mkdtemp(prefix="vera-ray-")) if address == LOCAL else None
+    folder = new_folder(Path(tempfile.gettempdir()), PREFIX, kept=0) if address == LOCAL else None
     try:
         with watcher.waiting("Starting Ray here" if address == LOCAL else f"Joining the Ray cluster at {address}"):
             _join(ray, address, folder)
@@ -109,7 +113,7 @@ def _join(ray: ModuleType, address: str, folder: Path | None) -> None:
                 logging_level=logging.ERROR,
                 **own,
             )
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         told = f"--ray {address}: {' '.join(str(error).split())}"
         raise UserError(f"{told}; see that the cluster is up and that this machine is part of it") from None
 

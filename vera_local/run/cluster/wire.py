@@ -13,11 +13,11 @@ from vera_local.report.usage import SessionRow, StageRow, UsageRow
 
 
 class Line(NamedTuple):
-    """A kind of work that jobs wait for: to hold conversations, to judge them with the judges of one engine (the
-    `bench`), or to rate their personas."""
+    """A kind of work that jobs wait for: to hold conversations, to judge them with the judges of one engine (from their
+    `seats`), or to rate their personas."""
 
     kind: Literal["talk", "judge", "check"]
-    bench: int = 0
+    seats: tuple[str, ...] = ()
 
 
 TALK = Line("talk")

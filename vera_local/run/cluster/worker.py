@@ -35,7 +35,7 @@ from vera_local.run.progress import Meter, Watcher
 from vera_local.run.reviving import watched
 from vera_local.run.seats import Seat
 from vera_local.run.simulating import Talk, simulate_arriving
-from vera_local.run.wanted import Left, by_engine
+from vera_local.run.wanted import Left
 from vera_local.run.work import Floor
 
 HEARTBEAT_SECONDS = 15.0
@@ -67,7 +67,11 @@ class Worker:
         """Wait until the engines are open; why not, where they could not be opened."""
         waiting: set[asyncio.Future[Any]] = {self._work, self._opened}
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        return self._opened.result() if self._opened.done() else self._failure or Failure("it ended early")
+        if self._opened.done():
+            return self._opened.result()
+        # Raises what nobody foresaw.
+        self._work.result()
+        return self._failure or Failure("it ended early")
 
     @property
     def failed(self) -> bool:
@@ -134,7 +138,10 @@ class Worker:
             with Ledger(self._drafts) as ledger:
                 await watched(lambda: self._stages(ledger), ledger)
         except ExceptionGroup as failed:
-            self._failure = _failure(cause(failed))
+            told = cause(failed)
+            if told is failed:
+                raise
+            self._failure = _failure(told)
         except (UserError, EngineDied, OSError) as error:
             self._failure = _failure(error)
 
@@ -162,8 +169,8 @@ class _Work:
     ) -> None:
         self._plan, self._host, self._ledger, self._drafts = plan, host, ledger, drafts
         self._inboxes, self._watcher, self._opened = inboxes, watcher, opened
-        groups = by_engine(plan.judges)
-        self._benches = {line: groups[line.bench] for line in inboxes if line.kind == "judge"}
+        seats = {seat.name: seat for seat in plan.judges}
+        self._benches = {line: [seats[name] for name in line.seats] for line in inboxes if line.kind == "judge"}
 
     async def all(self) -> None:
         """Every line until it is closed: side by side where the engines can be awake together, else one by one."""
