@@ -24,7 +24,7 @@ from vera_local.run import Plan, Watcher, evaluate, load_config, make_plan, mani
 from vera_local.run.cluster.fleet import Remote, WorkerLost
 from vera_local.run.cluster.machines import Node
 from vera_local.run.cluster.nodes import Look, gpus_each, labels_of, must_match
-from vera_local.run.cluster.on_ray import RayFleet, RayRemote, Shape, on_ray
+from vera_local.run.cluster.on_ray import Actor, RayFleet, RayRemote, Shape, on_ray
 from vera_local.run.cluster.shares import most_workers, share_of
 from vera_local.run.cluster.wire import Line, Report
 from vera_local.run.players import Player
@@ -265,6 +265,15 @@ async def test_whatever_ends_an_actor_it_is_a_worker_that_is_lost(kind: str) -> 
     actor = SimpleNamespace(report=SimpleNamespace(remote=told))
     with pytest.raises(WorkerLost, match="worker 3 is gone"):
         await RayRemote(ray, actor, "worker 3", print).report(0.1)
+
+
+def test_a_worker_is_in_its_driver_s_folder(make: MakePlan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From which a chatbot's relative paths go; Ray starts it where the cluster was started."""
+    monkeypatch.chdir("/")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for place, cwd in ((tmp_path, tmp_path), (tmp_path / "not here", tmp_path)):
+        Actor(make(), (), raying.make_opener, {}, sys.maxsize, place)
+        assert Path.cwd() == cwd
 
 
 async def test_a_client_s_address_is_refused(make: MakePlan, answering: Answering, watcher: Watcher) -> None:

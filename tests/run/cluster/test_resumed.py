@@ -18,7 +18,7 @@ from tests.run.cluster.local import Local
 from tests.run.cluster.test_spread import HOW, SMALL, spread_over
 from tests.run.test_side_by_side import at_random, contents, late
 from vera_local.chatbot import ChatbotDown
-from vera_local.engine.seam import EngineError, Request
+from vera_local.engine.seam import EngineDied, EngineError, Request
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, run
 from vera_local.run.cluster.spread import spread
@@ -183,3 +183,34 @@ async def test_what_nobody_foresaw_in_a_worker_is_told_whole(
     with pytest.raises(ExceptionGroup) as told:
         await spread_over(make(), Local(answering(odd), 1), watcher)
     assert told.value.subgroup(KeyError) is not None
+
+
+@pytest.mark.parametrize("asked", [20, 70, 110])
+async def test_a_run_goes_on_with_workers_and_without(
+    make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path, asked: int
+) -> None:
+    def dying(limit: int) -> Callable[[Request], str]:
+        left = itertools.count(limit, -1)
+
+        def answer(request: Request) -> str:
+            if next(left) <= 0:
+                raise EngineDied("gone")
+            return at_random(request)
+
+        return answer
+
+    alone, plan = make(out=tmp_path / "alone", **HOW), make(**HOW)
+    await run(alone, answering(at_random), watcher)
+    with pytest.raises(EngineDied):
+        await run(plan, answering(dying(asked)), watcher)
+    with pytest.raises(UserError, match="No space is left"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "together", full_after(4))
+        await spread_over(plan, Local(answering(late(1), SMALL), 2), watcher)
+    with pytest.raises(EngineDied):
+        await run(plan, answering(dying(20)), watcher)
+    await spread_over(plan, Local(answering(late(2), SMALL), 3), watcher)
+    assert contents(plan) == contents(alone)
+    assert rows(plan, CHECKS) == rows(alone, CHECKS)
+    again = answering(at_random)
+    await run(plan, again, watcher)
+    assert not again.engines

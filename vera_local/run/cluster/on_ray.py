@@ -43,12 +43,21 @@ MakeOpener = Callable[[Path], Opener]
 
 class Actor:
     """What runs in an actor's process: a worker, and a folder of its own for what its engines print. `keys`: variables
-    that it has to have, and that Ray would log if they were given with its environment."""
+    that it has to have, and that Ray would log if they were given with its environment. `place`: the folder that its
+    driver is in, from which paths of the config go, where this machine has it."""
 
     def __init__(
-        self, plan: Plan, lines: Sequence[Line], make_opener: MakeOpener, keys: Mapping[str, str], cpus: int
+        self,
+        plan: Plan,
+        lines: Sequence[Line],
+        make_opener: MakeOpener,
+        keys: Mapping[str, str],
+        cpus: int,
+        place: Path,
     ) -> None:
         os.environ.update(keys)
+        if place.is_dir():
+            os.chdir(place)
         if cpus < (os.cpu_count() or 1):
             # Else vLLM's threads would be bound to all cores, which other workers have a part of.
             os.environ |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(cpus)}
@@ -175,7 +184,7 @@ class RayFleet:
             runtime_env=environment(),
         )
         plan, keys = share_of(self.plan, self.size), keys_of(self.plan.config)
-        started = actor.remote(plan, self.lines, self.make_opener, keys, self.cpus)
+        started = actor.remote(plan, self.lines, self.make_opener, keys, self.cpus, Path.cwd())
         return RayRemote(self.ray, started, f"worker {number}", self.say)
 
 
