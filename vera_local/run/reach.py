@@ -134,7 +134,7 @@ def shape_of(plan: Plan, machine: Machine) -> Shape:
 
 def _gpus_each(plan: Plan, machine: Machine) -> int:
     box = replace(machine, gpus=min(BOX, machine.gpus))
-    return plan.config.actor_gpus or gpus_each(plan, [box], judge=True) or 1
+    return plan.config.actor_gpus or gpus_each(plan, [box], simulate=True, judge=True) or 1
 
 
 def reach(alone: Forecast, workers: int, gpus: int, sustained: float = COMMITS_PER_SECOND) -> Reach:

@@ -23,7 +23,7 @@ from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, evaluate, load_config, make_plan, manifest, run
 from vera_local.run.cluster.fleet import Remote, WorkerLost
 from vera_local.run.cluster.machines import Node
-from vera_local.run.cluster.nodes import Look, gpus_each, labels_of, must_match
+from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, must_match
 from vera_local.run.cluster.on_ray import Actor, RayFleet, RayRemote, Shape, on_ray
 from vera_local.run.cluster.shares import most_workers, share_of
 from vera_local.run.cluster.wire import Line, Report
@@ -342,11 +342,21 @@ def test_a_machine_that_has_the_same_takes_part() -> None:
 def test_workers_take_as_few_gpus_as_keep_their_models_awake(make: MakePlan) -> None:
     plan = make(simulator="qwen3-32b", chatbot="qwen3-32b", judge="mistral-small-24b-instruct-2501")
     h100 = Machine("cuda", "H100", 80 * 2**30, 8)
-    assert gpus_each(plan, [h100], judge=True) == 2
-    assert gpus_each(plan, [h100], judge=False) == 1
-    assert gpus_each(plan, [replace(h100, memory_bytes=192 * 2**30)], judge=True) == 1
-    assert gpus_each(plan, [CPU], judge=True) == 0
-    assert gpus_each(plan, [replace(h100, gpus=1), CPU], judge=True) == 1, "they take turns"
+    assert gpus_each(plan, [h100], simulate=True, judge=True) == 2
+    assert gpus_each(plan, [h100], simulate=True, judge=False) == 1
+    assert gpus_each(plan, [replace(h100, memory_bytes=192 * 2**30)], simulate=True, judge=True) == 1
+    assert gpus_each(plan, [CPU], simulate=True, judge=True) == 0
+    assert gpus_each(plan, [replace(h100, gpus=1), CPU], simulate=True, judge=True) == 1, "they take turns"
+
+
+def test_workers_need_no_model_but_those_of_what_they_do(make: MakePlan) -> None:
+    """Conversations that were held elsewhere can be judged where their speakers' models are not."""
+    speaker, rater = "qwen3-32b", "mistral-small-24b-instruct-2501"
+    plan = make(simulator=speaker, chatbot=speaker, judge=rater)
+    assert [its.profile.name for its in hosted(plan, simulate=False, judge=True)] == [rater]
+    assert [its.profile.name for its in hosted(plan, simulate=True, judge=False)] == [speaker]
+    h100 = Machine("cuda", "H100", 80 * 2**30, 8)
+    assert gpus_each(plan, [h100], simulate=False, judge=True) == 1
 
 
 def test_a_machine_holds_as_many_workers_as_its_gpus_and_labels_let_it() -> None:
@@ -368,7 +378,7 @@ def test_labels_that_differ_are_told(make: MakePlan) -> None:
     plan = make(simulator="qwen3-32b", judge="mistral-small-24b-instruct-2501")
     differs = replace(labelled(plan, {"gpu": "h100"}), judges=labelled(plan, {"gpu": "a100"}).judges)
     with pytest.raises(UserError, match=r"asks for machines with gpu=h100 and .* for gpu=a100"):
-        labels_of(differs)
+        labels_of(hosted(differs, simulate=True, judge=True))
 
 
 def test_workers_share_the_limits_of_chatbot_and_servers(tmp_path: Path) -> None:

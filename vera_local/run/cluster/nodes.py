@@ -61,16 +61,16 @@ def must_match(name: str, here: Look, there: Look) -> None:
                 )
 
 
-def hosted(plan: Plan) -> tuple[Player, ...]:
-    """The plan's models that workers host, each once."""
-    players = (*plan.speakers, *(seat.player for seat in plan.judges))
+def hosted(plan: Plan, *, simulate: bool, judge: bool) -> tuple[Player, ...]:
+    """The models that workers host where they hold the plan's conversations, judge them or both, each once."""
+    players = (*(plan.speakers if simulate else ()), *(seat.player for seat in plan.judges if judge))
     return tuple({p.profile.name: p for p in players if p.url is None}.values())
 
 
-def labels_of(plan: Plan) -> dict[str, str]:
+def labels_of(players: Iterable[Player]) -> dict[str, str]:
     """What the profiles of these models ask of a machine; UserError where two ask for different things."""
     found: dict[str, tuple[str, str]] = {}
-    for profile in (player.profile for player in hosted(plan)):
+    for profile in (player.profile for player in players):
         for key, value in profile.node_labels.items():
             other, by = found.setdefault(key, (value, profile.name))
             if other != value:
@@ -81,13 +81,13 @@ def labels_of(plan: Plan) -> dict[str, str]:
     return {key: value for key, (value, _) in found.items()}
 
 
-def gpus_each(plan: Plan, machines: Iterable[Machine], *, judge: bool) -> int:
-    """The fewest GPUs on which one worker can keep all models of the plan awake; where no machine has enough for that,
-    the fewest on which they can take turns. 0 where no machine has one."""
+def gpus_each(plan: Plan, machines: Iterable[Machine], *, simulate: bool, judge: bool) -> int:
+    """The fewest GPUs on which one worker can keep all models awake that it hosts; where no machine has enough for
+    that, the fewest on which they can take turns. 0 where no machine has one."""
     with_gpus = [machine for machine in machines if machine.device == "cuda"]
-    if not with_gpus or not hosted(plan):
+    if not with_gpus or not hosted(plan, simulate=simulate, judge=judge):
         return 0
-    needs = [need for of_one in needs_of(plan, simulate=True, judge=judge).values() for need in of_one]
+    needs = [need for of_one in needs_of(plan, simulate=simulate, judge=judge).values() for need in of_one]
     least = max(need.gpus_each * need.replicas for need in needs)
     largest = max(with_gpus, key=lambda machine: machine.gpus)
     for gpus in range(least, largest.gpus + 1):

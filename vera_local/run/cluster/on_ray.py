@@ -24,10 +24,11 @@ from vera_local.run.cluster.machines import Node, environment, first_line, looks
 from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
 from vera_local.run.cluster.scratch import new_folder
 from vera_local.run.cluster.shares import most_workers, share_of
-from vera_local.run.cluster.wire import Failure, Line, Ready, Report, Task
+from vera_local.run.cluster.wire import TALK, Failure, Line, Ready, Report, Task
 from vera_local.run.cluster.worker import Worker
 from vera_local.run.host import Opener, opener
 from vera_local.run.plan import Plan
+from vera_local.run.players import Player
 from vera_local.run.progress import Watcher
 
 T = TypeVar("T")
@@ -200,17 +201,18 @@ async def on_ray(
     assert config.ray is not None, "whoever asks for a cluster names one"
     ray = imported()
     with connected(ray, config.ray, watcher):
+        judging, talking = any(line.kind != "talk" for line in lines), TALK in lines
+        players = hosted(plan, simulate=talking, judge=judging)
         nodes = nodes_of(ray)
-        found = await looks(ray, [player.profile for player in hosted(plan)], nodes)
-        judging = any(line.kind != "talk" for line in lines)
+        found = await looks(ray, [player.profile for player in players], nodes)
         gpus = config.actor_gpus
         if gpus is None:
-            gpus = gpus_each(plan, [its.machine for its in found.values()], judge=judging)
-        shape = Shape(gpus, labels_of(plan))
+            gpus = gpus_each(plan, [its.machine for its in found.values()], simulate=talking, judge=judging)
+        shape = Shape(gpus, labels_of(players))
         fitting = [node for node in nodes if node.id in found and shape.fits(node)]
         _must_fit(config.ray, shape, fitting)
-        _must_all_match(plan, {node.name: found[node.id] for node in fitting})
-        size = min(config.actors or sum(map(shape.fits, fitting)), jobs, most_workers(plan) or jobs)
+        _must_all_match(players, {node.name: found[node.id] for node in fitting})
+        size = min(config.actors or sum(map(shape.fits, fitting)), jobs, (talking and most_workers(plan)) or jobs)
         told = f"{size} worker{'s' if size > 1 else ''} on {len(fitting)} machine{'s' if len(fitting) > 1 else ''}"
         watcher.say(f"Ray: {told}, each with {shape.told}.")
         manifest.enter_cluster(plan.out, ray.__version__, size, shape.gpus, [node.name for node in fitting])
@@ -225,7 +227,7 @@ def _must_fit(address: str, shape: Shape, fitting: Sequence[Node]) -> None:
         )
 
 
-def _must_all_match(plan: Plan, looks: Mapping[str, Look]) -> None:
-    here = look([player.profile for player in hosted(plan)])
+def _must_all_match(players: Sequence[Player], looks: Mapping[str, Look]) -> None:
+    here = look([player.profile for player in players])
     for name, its in looks.items():
         must_match(name, here, its)
