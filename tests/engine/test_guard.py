@@ -317,6 +317,13 @@ def test_what_counts_as_this_machine(host: str, here: bool) -> None:
     assert guard.is_here(host) is here
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1%secret.example", "[::1%secret.example]", "127.0.0.1%lo"])
+def test_what_a_resolver_takes_for_a_name_is_no_address(host: str) -> None:
+    """It would ask another machine for it, whatever stands before the sign."""
+    assert not guard.is_here(host)
+    assert guard._of_lookup((host, 80)) == (host, f"name {host}")
+
+
 def test_lines_that_are_torn_or_foreign_are_passed_over(tmp_path: Path) -> None:
     log = tmp_path / "network.log"
     attempt = note("connect", "x" * 1000, "refused", sys._getframe())

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from vera_local.cli.console import HarmlessConsole
 from vera_local.cli.options import Csv, Json, Markdown, Parquet
 from vera_local.errors import UserError
 from vera_local.report.agreement import agreement_frame, agreement_json, agreement_markdown
@@ -153,6 +153,6 @@ def _show(agreed: Agreed, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(agreement_json(*parts), ensure_ascii=False, allow_nan=False))
         return
-    console = Console()
+    console = HarmlessConsole()
     for block in agreement_blocks(*parts):
         console.print(block, highlight=False)

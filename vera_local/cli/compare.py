@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
+from vera_local.cli.console import HarmlessConsole
 from vera_local.cli.options import By, Csv, Json, Markdown, Parquet
 from vera_local.errors import UserError
 from vera_local.report import by_group, by_value, failure_modes, interval_table, matrix, scores_markdown, write_file
@@ -228,7 +229,7 @@ def _judges(compared: JudgesCompared) -> dict[str, Any]:
 
 
 def _show(title: str, *shown: RenderableType) -> None:
-    console = Console()
+    console = HarmlessConsole()
     console.print(f"\n{title}", style="bold", highlight=False, markup=False)
     for one in shown:
         console.print(one)
@@ -236,6 +237,6 @@ def _show(title: str, *shown: RenderableType) -> None:
 
 
 def _say(lines: Iterable[str]) -> None:
-    console = Console()
+    console = HarmlessConsole()
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from vera_local.cli.console import HarmlessConsole
 from vera_local.cli.options import Json
 from vera_local.engine.embedded import converted
 from vera_local.engine.machine import Machine, fit, this_machine
@@ -18,7 +18,6 @@ from vera_local.engine.profile import Profile, find_profile, list_profiles
 from vera_local.engine.source import locate
 from vera_local.engine.verify import verify as verify_files
 from vera_local.errors import UserError
-from vera_local.report.reading import harmless
 from vera_local.run.model_files import files_of_run, profile_in_run
 
 app = typer.Typer()
@@ -94,14 +93,14 @@ def _verified(profile: Profile, expected: dict[str, str] | None) -> dict[str, An
 
 
 def _print_verified(told: list[dict[str, Any]]) -> None:
-    console = Console()
+    console = HarmlessConsole()
     for one in told:
         lines = [f"{one['model']} ({one['folder']})"]
         lines += [f"  {digest}  {name}" for name, digest in one["files"].items()]
         well = "the same files as in the run" if one["compared"] else "the weights are whole"
         lines += [f"  DIFFERS: {fault}" for fault in one["faults"]] or [f"  ok: {well}"]
         for line in lines:
-            console.print(harmless(line), highlight=False, markup=False, soft_wrap=True)
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def show(*, as_json: bool) -> None:
@@ -111,7 +110,7 @@ def show(*, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"machine": asdict(machine), "models": rows}))
         return
-    console = Console()
+    console = HarmlessConsole()
     console.print(_told(machine), highlight=False)
     console.print(_table(rows))
     console.print(

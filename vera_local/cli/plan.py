@@ -9,10 +9,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from vera_local.cli.console import HarmlessConsole
 from vera_local.cli.reach import as_json as reach_json
 from vera_local.cli.reach import lines
 from vera_local.engine.gpus import GPUS, Gpu, find_gpu
@@ -54,7 +54,7 @@ def show(
     if as_json:
         print(json.dumps(_as_json(told, price) | ({} if beyond is None else {"spread": reach_json(beyond, price)})))
         return
-    console = Console()
+    console = HarmlessConsole()
     for item in (*_head(told, beyond), _roles(told), *_engines(told), *_result(told, beyond, price)):
         console.print(item, highlight=False, markup=False, soft_wrap=isinstance(item, str))
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from vera_local.cli.options import Run
+from vera_local.report.reading import harmless
 from vera_local.run.purging import purge_run
 
 app = typer.Typer()
@@ -23,4 +24,4 @@ def purge(folder: Run, yes: Yes = False) -> None:
     print(f"{folder}: nothing that was said is left in it; ratings, answers, scores and counts are. "
           f"Files removed: {len(purged.removed)}.")  # fmt: skip
     for file in purged.left:
-        print(f"Not of this program, so unchanged; see whether it quotes: {file}")
+        print(harmless(f"Not of this program, so unchanged; see whether it quotes: {file}"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import typer
 
 from vera_local.cli.options import Run
+from vera_local.report.reading import harmless
 from vera_local.run.recovering import Recovered, recover_run
 
 app = typer.Typer()
@@ -16,7 +17,7 @@ app = typer.Typer()
 def recover(folder: Run) -> None:
     """Save what can be read of a run's damaged store into a new one; the damaged one is kept."""
     for sentence in _told(recover_run(folder)):
-        print(sentence)
+        print(harmless(sentence))
 
 
 def _told(recovered: Recovered) -> Iterator[str]:

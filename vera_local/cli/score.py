@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from vera_local.cli.console import HarmlessConsole
 from vera_local.cli.options import By, Json, Markdown, Run
 from vera_local.cli.show import progress_console, show_outcome, warn
 from vera_local.report import by_value, failure_modes, intervals_by_group, scores_markdown, write_file
@@ -47,7 +48,7 @@ def write_markdown(file: Path, outcome: Outcome) -> None:
 
 
 def _show_more(judge: str, scores: Scores, outcome: Outcome, *, intervals: bool) -> None:
-    console = Console()
+    console = HarmlessConsole()
     for column, groups in scores.by.items():
         console.print(f"\nRatings by {judge}, by {column}", style="bold", highlight=False)
         console.print(by_value(groups, scores.scale))

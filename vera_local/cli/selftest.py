@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from vera_local.cli.console import HarmlessConsole
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.options import Bundle, Code, EndSemantics, Engine, JudgeMode, Target
 from vera_local.cli.show import progress_console, warn
@@ -56,6 +56,6 @@ def _show(card: Card, folder: Path, *, as_json: bool) -> None:
     if as_json:
         print(card.model_dump_json())
         return
-    console = Console()
+    console = HarmlessConsole()
     for line in (*summary_of(card), f"Judge card: {folder} (card.md, card.json)."):
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from vera_local.bundle import Bundle
 from vera_local.chatbot import OpenAISettings
+from vera_local.cli.console import HarmlessConsole
 from vera_local.conversation import Speaker
 from vera_local.judge.jury import JURY, RULE
 from vera_local.report import by_group, by_value, interval_table, matrix, summary_lines
 from vera_local.report.judges import alike_lines, doubt_lines, jury_lines
-from vera_local.report.reading import harmless
 from vera_local.report.record import DEMONSTRATION, LIMITS
 from vera_local.report.simulation import SIMULATOR, simulation_lines
 from vera_local.report.usage_terminal import restart_lines
@@ -31,7 +31,7 @@ from vera_local.selftest import headline
 def progress_console() -> Console:
     """For progress and notes: a copy of standard error, which stays ours while an engine's processes write to a log."""
     stream: TextIO = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1)
-    return Console(file=stream)
+    return HarmlessConsole(file=stream)
 
 
 def announce(plan: Plan, console: Console, *, judge: bool) -> None:
@@ -145,7 +145,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(_as_json(outcome)))
         return
-    console = Console()
+    console = HarmlessConsole()
     for judge in shown(outcome):
         scores = outcome.scores[judge]
         console.print(f"\nRatings by {judge}", style="bold", highlight=False)
@@ -159,8 +159,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool) -> None:
             console.print(by_value(scores.by[SIMULATOR], scores.scale))
     console.print()
     for line in summary(outcome):
-        # A reason can be what a server said.
-        console.print(harmless(line), highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False)
 
 
 def shown(outcome: Outcome) -> list[str]:

@@ -6,8 +6,8 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from vera_local.cli.console import HarmlessConsole
 from vera_local.cli.options import Json, Price, Run
 from vera_local.errors import UserError
 from vera_local.report.cost import cost_json, cost_lines
@@ -33,6 +33,6 @@ def stats(folder: Run, gpu_hour_price: Price = None, gpus: Gpus = None, as_json:
         told = {"run": str(folder), **work_json(work), "cost": None if cost is None else cost_json(cost)}
         print(json.dumps(told, ensure_ascii=False))
         return
-    console = Console()
+    console = HarmlessConsole()
     for part in (*(recorded(work) if work.rows else unrecorded(work)), *([] if cost is None else cost_lines(cost))):
         console.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))

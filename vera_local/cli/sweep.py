@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from vera_local.cli.compare import runs_page, runs_told, show_runs
+from vera_local.cli.console import HarmlessConsole
 from vera_local.cli.interrupt import run_until_interrupted
 from vera_local.cli.options import Code, Json
 from vera_local.cli.show import judge_notes, progress_console, warn
@@ -19,7 +20,6 @@ from vera_local.engine.seam import EngineError
 from vera_local.report import write_file
 from vera_local.report.html.render import comparison_html
 from vera_local.report.layout import plain_table
-from vera_local.report.reading import harmless
 from vera_local.report.record import DEMONSTRATION
 from vera_local.run import Watcher, opener
 from vera_local.run.folder import ENGINE_LOG
@@ -90,7 +90,7 @@ def _show_outlook(asked: Asked, told: Outlook, *, as_json: bool) -> None:
     table.add_column("left to do")
     for name, number, left in rows:
         table.add_row(Text(name), str(number), left)
-    Console().print(table)
+    HarmlessConsole().print(table)
     by_left = Counter({left: sum(number for _, number, its in rows if its == left) for _, _, left in rows})
     _say(
         [
@@ -158,7 +158,6 @@ def _times(number: int) -> str:
 
 
 def _say(lines: list[str]) -> None:
-    console = Console()
+    console = HarmlessConsole()
     for line in lines:
-        # A reason can be what a server said.
-        console.print(harmless(line), highlight=False, markup=False, soft_wrap=True)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

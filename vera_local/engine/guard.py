@@ -166,10 +166,11 @@ def is_here(host: str) -> bool:
 
 def _plain(host: str) -> str:
     """One way to write each host: lower case, ASCII, an address in its shortest form."""
-    # What follows is an interface, if this is an address.
-    address = _address(host.partition("%")[0].strip("[]"))
+    # Brackets stand around an address in a URL; with more than that within, a resolver would take it for a name.
+    address = _address(host if "%" in host else host.strip("[]"))
     if address is not None:
-        return str(address)
+        # What follows is an interface.
+        return str(address).partition("%")[0]
     host = host.rstrip(".").lower()
     try:
         return host if host.isascii() else host.encode("idna").decode("ascii")
