@@ -19,7 +19,7 @@ from vera_local.data import data_root
 pytestmark = pytest.mark.vllm
 
 SECONDS = 600
-PERSONAS = 8
+PERSONAS = 6
 ROWS = PERSONAS * (2 + 7)
 """Messages and verdicts of the whole run."""
 
@@ -71,7 +71,9 @@ def kill_at(process: subprocess.Popen[str], store: Path, point: int, killed: set
 def test_a_killed_engine_is_opened_anew_at_any_moment(tmp_path: Path, brief: str) -> None:
     program, store = Path(sys.executable).with_name("vera-local"), tmp_path / "run" / "run.sqlite"
     players = [word for role in ("chatbot", "judge") for word in (f"--{role}", brief)]
-    options = ["--out", "run", "--bundle", "psychosis", "--personas", str(PERSONAS), "--no-evidence", *players]
+    # Asked ahead, all answers would come at once, and there would be no moment among them.
+    one_by_one = ["--no-evidence", "--lookahead", "0"]
+    options = ["--out", "run", "--bundle", "psychosis", "--personas", str(PERSONAS), *one_by_one, *players]
     points = sorted(random.Random(9).sample(range(1, ROWS // 2), 3))
     process = subprocess.Popen(
         [str(program), "run", *options], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

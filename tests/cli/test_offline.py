@@ -154,7 +154,7 @@ def test_the_proof_fails_where_a_process_of_vllms_asks_for_another_machine(tmp_p
     assert done.returncode == 1, done.stderr
     assert re.search(r"^ *\d+  EngineCore\S* +refused +connect +192\.0\.2\.7:9", done.stdout, re.M), done.stdout
     assert re.search(r"telltale\.py:6 report$", done.stdout, re.M)
-    assert "Attempts beyond this machine: 1." in done.stdout
+    assert re.search(r"^Attempts beyond this machine: [1-9]", done.stdout, re.M)
 
 
 def test_the_proof_tells_who_asked_for_another_machine_and_fails() -> None:
