@@ -154,6 +154,7 @@ async def test_a_cut_answer_and_an_empty_one_are_replies() -> None:
         {"choices": [{"message": {"content": ["a"]}, "finish_reason": "stop"}], "usage": completion()["usage"]},
         {"choices": ["odd"], "usage": completion()["usage"]},
         httpx.Response(200, text="<html>"),
+        httpx.Response(200, text="[" * 100_000),
         httpx.Response(302, headers={"Location": "http://elsewhere/"}),
     ],
 )
@@ -319,6 +320,7 @@ async def test_without_a_stated_context_the_profile_s_holds() -> None:
         (broken(httpx.ConnectTimeout("")), r"no server answers at .* \(ConnectTimeout\); start it"),
         (status(404, "nothing here"), "no OpenAI-compatible server .* usually ends in /v1"),
         (status(200, "<html>"), "no OpenAI-compatible server"),
+        (status(200, "[" * 100_000), "no OpenAI-compatible server"),
         ([1, 2], "no OpenAI-compatible server"),
         ({"models": []}, "no OpenAI-compatible server"),
         ({"data": [{"name": "own"}]}, "no OpenAI-compatible server"),

@@ -144,7 +144,7 @@ def _models(response: httpx.Response, base_url: str) -> dict[str, int | None]:
         raise Unreached(f"the server at {base_url} is not ready (status {status}); try again when it is")
     try:
         return {str(model["id"]): _context(model) for model in response.json()["data"]}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise UserError(
             f"{base_url} is no OpenAI-compatible server (status {status} and no list of models); "
             "the URL usually ends in /v1"
@@ -166,7 +166,7 @@ def _answer(response: httpx.Response) -> dict[str, Any]:
         raise kind(f"the server refused a request with status {status}: {response.text[:300]}")
     try:
         answer = response.json()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EngineError("the server answered with something that is not JSON") from error
     if not isinstance(answer, dict):
         raise EngineError("the server answered with JSON that is not an object")

@@ -97,7 +97,7 @@ def read_scores(folder: Path) -> dict[str, Scores]:
         return {judge: Scores.model_validate(its) for judge, its in judges.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(
             f"{file}: cannot be read, is of another version or not whole; `vera-local score {folder}` writes it anew"
         ) from None
