@@ -256,7 +256,9 @@ async def test_columns_that_were_scored_by_stay(make: MakePlan, answering: Answe
         record_of(plan.out, plan.bundle, ("Shoe",))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"judges": []}', '{"judges": {"x": {}}}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"judges": []}', '{"judges": {"x": {}}}', pytest.param("[" * 100_000, id="nested")]
+)
 def test_scores_that_are_not_whole_are_told_and_made_anew(tmp_path: Path, text: str) -> None:
     folder = made_run(tmp_path / "run", 4, 2)
     whole = read_scores(folder)
