@@ -142,7 +142,7 @@ def full_after(commits: int) -> Callable[[Store], AbstractContextManager[None]]:
     return instead
 
 
-@pytest.mark.parametrize("commits", [1, 7, 30])
+@pytest.mark.parametrize("commits", [1, 5, 12])
 async def test_a_report_that_cannot_be_kept_stops_all_and_the_same_command_goes_on(
     make: MakePlan,
     answering: Answering,
