@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import random
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+from tests.answers import at_random
 from vera_local.cli import main
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine
@@ -30,23 +30,6 @@ PRELOADED = (
     "vera_local.report.html.render",
     "vera_local.report.reading",
 )
-
-
-def options(request: Request) -> list[str]:
-    """The option texts of a constrained request."""
-    assert request.pattern is not None
-    return choices(request.pattern)
-
-
-def choices(pattern: str) -> list[str]:
-    """The option texts of a constraint."""
-    return [o.replace("\\", "") for o in pattern.strip("()$").split("|")]
-
-
-def at_random(request: Request) -> str:
-    """A message, or an option, from the request's own seed."""
-    draw = random.Random(request.sampling.seed)
-    return f"message {draw.random()}" if request.pattern is None else draw.choice(options(request))
 
 
 @dataclass

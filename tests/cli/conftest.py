@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.victims import at_random
+from tests.answers import at_random
 from vera_local.cli import main
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine

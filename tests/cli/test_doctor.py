@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.victims import at_random
+from tests.answers import at_random
 from vera_local.engine.fake import FakeEngine, Handler
 from vera_local.engine.profile import find_profile
 from vera_local.engine.seam import Engine, Finish, InvalidRequest, Limits, Reply, Request, Usage

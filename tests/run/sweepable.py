@@ -14,7 +14,7 @@ from unittest import mock
 
 from rich.console import Console
 
-from tests.victims import options
+from tests.answers import options
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine
 from vera_local.engine.seam import Engine, Request

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import sqlite3
 import sys
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.answers import at_random
 from tests.chatbot import faulty
 from tests.chatbot.faulty import Asked, Faulty, said, serving
 from tests.chatbot.serving import Served, Sessions, completions, counts_history
@@ -32,14 +32,6 @@ Answering = Callable[..., Any]
 KEY = "s3cret-key-of-the-bot"
 ROOT = Path(__file__).parents[2]
 FAST = {"backoff": 0.001, "retries": 2, "connect_timeout": 2, "timeout": 10}
-
-
-def at_random(request: Request) -> str:
-    """What a model would do, from the request's own seed alone."""
-    draw = random.Random(request.sampling.seed)
-    if request.pattern is None:
-        return f"message {draw.random()}"
-    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
 
 
 def rows(folder: Path, query: str) -> list[Any]:

@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.answers import at_random
 from tests.run.held import held
 from vera_local.conversation import Ending
 from vera_local.engine.probe import SEED as PROBE
@@ -37,14 +38,6 @@ Answering = Callable[..., Any]
 def rows(folder: Path, query: str) -> list[Any]:
     with closing(sqlite3.connect(folder / NAME)) as db:
         return db.execute(query).fetchall()
-
-
-def at_random(request: Request) -> str:
-    """What a model would do, from the request's own seed alone."""
-    draw = random.Random(request.sampling.seed)
-    if request.pattern is None:
-        return f"message {draw.random()}"
-    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
 
 
 async def test_a_run_leaves_everything_behind(make: MakePlan, answering: Answering, watcher: Watcher) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import random
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.answers import at_random
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.seam import Request
 from vera_local.errors import UserError
@@ -26,13 +26,6 @@ from vera_local.run.recordings import Found, find
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
 JUDGE = "smollm2-135m-instruct"
-
-
-def at_random(request: Request) -> str:
-    draw = random.Random(request.sampling.seed)
-    if request.pattern is None:
-        return f"message {draw.random()}"
-    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
 
 
 async def test_a_judged_run_in_vera_mh_s_layout(

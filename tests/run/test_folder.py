@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.answers import at_random
 from tests.run.conftest import MakePlan, Opened
-from tests.victims import at_random
 from vera_local.bundle import Bundle
 from vera_local.errors import UserError
 from vera_local.run import Watcher, judge_run, run, score_run

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.answers import at_random
 from tests.bundle.upstream.shapes import CHECKOUT, FLAT, write
 from tests.kept import must_be_the_same
 from tests.run.conftest import MakePlan, Opened
 from tests.run.test_reviving import Failing
-from tests.victims import at_random
 from vera_local.bundle import known_bundles, load_bundle
 from vera_local.bundle.suite_file import SELFTEST, suite_of
 from vera_local.data import data_root

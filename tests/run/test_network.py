@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.answers import at_random
 from vera_local.engine.attempts import Verdict, note, write
 from vera_local.engine.seam import EngineError, Request
 from vera_local.run import Plan, Watcher, run
@@ -19,13 +19,6 @@ from vera_local.run.network import LOG, WentBeyond, hosts_of, judge, network_lin
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
 HTTP = {"kind": "http", "url": "https://Chat.Lab.example/say", "request": {"m": "{message}"}, "reply": "text"}
-
-
-def at_random(request: Request) -> str:
-    draw = random.Random(request.sampling.seed)
-    if request.pattern is None:
-        return f"message {draw.random()}"
-    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
 
 
 def beyond(plan: Plan, verdict: Verdict) -> Callable[[Request], str]:

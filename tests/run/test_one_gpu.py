@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.run.test_side_by_side import at_random, contents
+from tests.answers import at_random
+from tests.run.test_side_by_side import contents
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.machine import Machine
 from vera_local.engine.placement import Residency

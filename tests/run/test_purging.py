@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.answers import options
 from tests.run.conftest import MakePlan, Opened
-from tests.victims import options
 from vera_local.engine.seam import Request
 from vera_local.errors import UserError
 from vera_local.report.html.page import Choice, page

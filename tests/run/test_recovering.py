@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.answers import at_random
 from tests.kept import must_be_the_same
 from tests.run.conftest import MakePlan, Opened
-from tests.victims import at_random
 from vera_local.errors import UserError
 from vera_local.run import Watcher, run, score_run
 from vera_local.run.recovering import recover_run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.answers import at_random
 from tests.made_run import made_run
 from tests.report.html.parsed import Parsed, at
 from tests.run.foreign import PROMPTS, RUBRIC
@@ -35,13 +35,6 @@ from vera_local.selftest import headline
 MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
 JUDGE = "smollm2-135m-instruct"
-
-
-def at_random(request: Request) -> str:
-    draw = random.Random(request.sampling.seed)
-    if request.pattern is None:
-        return f"message {draw.random()}"
-    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
 
 
 def read(folder: Path, bundle: Bundle) -> tuple[Record, Parsed]:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests.answers import at_random
 from tests.kept import must_be_the_same
 from tests.run.conftest import MakePlan, Opened
-from tests.victims import at_random
 from vera_local.engine.probe import SEED as PROBE
 from vera_local.engine.seam import EngineDied, EngineLost, Request
 from vera_local.run import Watcher, reviving, run

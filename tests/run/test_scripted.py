@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.answers import at_random, options
 from tests.run.held import held
 from vera_local.bundle import load_bundle
 from vera_local.conversation import Ending, Speaker
@@ -37,16 +37,6 @@ def vignettes(tmp_path: Path) -> MakePlan:
         return make_plan(load_config(None, {"bundle": "psychosis", "out": tmp_path / "run"} | flags))
 
     return plan
-
-
-def at_random(request: Request) -> str:
-    draw = random.Random(request.sampling.seed)
-    return f"message {draw.random()}" if request.pattern is None else draw.choice(options(request))
-
-
-def options(request: Request) -> list[str]:
-    assert request.pattern is not None
-    return [o.replace("\\", "") for o in request.pattern.strip("()$").split("|")]
 
 
 def told(opener: Any) -> list[Request]:

@@ -17,12 +17,12 @@ import httpx
 import pytest
 from rich.console import Console
 
+from tests.answers import at_random, choices
 from tests.chatbot.serving import Served, Sessions
 from tests.kept import must_be_the_same
 from tests.run.conftest import MakePlan, Opened
 from tests.run.held import held
 from tests.run.test_chatbots import KEY, replies, sessions_table
-from tests.victims import at_random, choices
 from vera_local.engine import replicas, server
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.openai import OpenAIEngine

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.answers import at_random
 from vera_local.engine.seam import EngineDied, Finish, InvalidRequest, Limits, Reply, Request, Usage
 from vera_local.errors import UserError
 from vera_local.judge import Mode
@@ -26,13 +26,6 @@ MakePlan = Callable[..., Plan]
 Answering = Callable[..., Any]
 A, B, C = (f"{name}@http://127.0.0.1:9/v1" for name in "abc")
 EMBEDDED = "smollm2-135m-instruct"
-
-
-def at_random(request: Request) -> str:
-    draw = random.Random(request.sampling.seed)
-    if request.pattern is None:
-        return f"message {draw.random()}"
-    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
 
 
 def plain(*judges: Any, **flags: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tests.answers import at_random, dying
 from vera_local.engine.admission import FILL
 from vera_local.engine.probe import SEED as PROBE
 from vera_local.engine.seam import EngineDied, Limits, Request
@@ -37,14 +38,6 @@ TABLES = {
 def contents(plan: Plan) -> dict[str, list[Any]]:
     with closing(sqlite3.connect(plan.out / NAME)) as db:
         return {name: db.execute(query).fetchall() for name, query in TABLES.items()}
-
-
-def at_random(request: Request) -> str:
-    draw = random.Random(request.sampling.seed)
-    if request.pattern is None:
-        return f"message {draw.random()}"
-    options: list[str] = [o.replace("\\", "") for o in request.pattern.strip("()$").split("|")]
-    return draw.choice(options)
 
 
 def late(seed: int, pause: float = 0.002) -> Callable[[Request], Awaitable[str]]:
@@ -124,19 +117,10 @@ async def test_a_lost_engine_at_any_moment_changes_nothing_in_the_end(
     await run(undisturbed, answering(at_random), watcher)
     plan, draw, deaths = make(repeats=2), random.Random(seed), 0
     while True:
-        left = draw.randrange(1, 80)
-
-        async def dying(request: Request) -> str:
-            nonlocal left
-            left -= 1
-            await asyncio.sleep(0)
-            if left < 0:
-                raise EngineDied("gone")
-            return at_random(request)
-
+        engine = dying(draw.randrange(1, 80))
         before = contents(plan) if plan.out.exists() else None
         try:
-            await run(plan, answering(dying, Limits(100_000, 1_000_000, 8, ridge=16)), watcher)
+            await run(plan, answering(engine, Limits(100_000, 1_000_000, 8, ridge=16)), watcher)
         except EngineDied:
             deaths += 1
         else:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.answers import at_random
 from tests.run.held import held
-from tests.run.test_evaluate import Answering, MakePlan, at_random, rows
+from tests.run.test_evaluate import Answering, MakePlan, rows
 from vera_local.cli.show import summary
 from vera_local.conversation import Conversation, Ending, Message, Speaker
 from vera_local.engine.seam import EngineDied, EngineError, Limits, Request, Usage

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.run.test_side_by_side import at_random
+from tests.answers import at_random
 from vera_local.engine.attempts import note, write
 from vera_local.engine.seam import Request
 from vera_local.run import Watcher, manifest

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tests.answers import at_random, dying
 from tests.run.test_one_gpu import Opened as Sleepers
 from tests.run.test_one_gpu import checks, on
-from tests.run.test_side_by_side import at_random, contents, judges, of_run
+from tests.run.test_side_by_side import contents, judges, of_run
 from vera_local.engine.placement import Residency
 from vera_local.engine.probe import SEED as PROBE
 from vera_local.engine.seam import EngineDied, EngineLost, Request
@@ -120,18 +121,9 @@ async def test_a_sweep_that_stops_again_and_again_doubles_nothing(
 ) -> None:
     asked, draw, deaths, before = write(), random.Random(4), 0, dict[str, Any]()
     while True:
-        left = draw.randrange(20, 120)
-
-        async def dying(request: Request) -> str:
-            nonlocal left
-            left -= 1
-            await asyncio.sleep(0)
-            if left < 0:
-                raise EngineDied("gone")
-            return at_random(request)
-
+        engine = dying(draw.randrange(20, 120))
         try:
-            await sweep(asked, answering(dying), watcher)
+            await sweep(asked, answering(engine), watcher)
         except EngineDied:
             deaths += 1
         else:

@@ -6,20 +6,13 @@ import asyncio
 import random
 from pathlib import Path
 
+from tests.answers import at_random
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.seam import Engine, Limits, Request
 from vera_local.run import Opening
 from vera_local.run.host import Opener
 
 LIMITS = Limits(100_000, 40_000, 8, ridge=16)
-
-
-def at_random(request: Request) -> str:
-    """What a model would do, from the request's own seed alone."""
-    draw = random.Random(request.sampling.seed)
-    if request.pattern is None:
-        return f"message {draw.random()}"
-    return draw.choice([o.replace("\\", "") for o in request.pattern.strip("()$").split("|")])
 
 
 def make_opener(log: Path) -> Opener:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import answers
 from tests.run.cluster import raying
 from tests.run.test_side_by_side import contents
 from tests.tiny import make_tiny_model
@@ -69,12 +70,14 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
     snapshot = hub / f"models--{HUB.replace('/', '--')}" / "snapshots" / "1"
     snapshot.mkdir(parents=True)
     make_tiny_model(snapshot)
-    ray.cloudpickle.register_pickle_by_value(raying)
+    for module in (answers, raying):
+        ray.cloudpickle.register_pickle_by_value(module)
     head = {"num_cpus": 2, "include_dashboard": False, "env_vars": {"HF_HUB_CACHE": str(hub)}}
     started = TwoNodes(Cluster(initialize_head=True, head_node_args=head), hub)
     yield started
     started.cluster.shutdown()
-    ray.cloudpickle.unregister_pickle_by_value(raying)
+    for module in (answers, raying):
+        ray.cloudpickle.unregister_pickle_by_value(module)
 
 
 @pytest.fixture
@@ -86,7 +89,7 @@ def two(nodes: TwoNodes) -> TwoNodes:
 @pytest.fixture
 async def undisturbed(make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path) -> dict[str, list[Any]]:
     plan = make(out=tmp_path / "alone", **HOW)
-    await run(plan, answering(raying.at_random), watcher)
+    await run(plan, answering(answers.at_random), watcher)
     return contents(plan)
 
 
@@ -110,7 +113,7 @@ async def test_two_nodes_give_the_same_results_as_one_process(
 ) -> None:
     use(monkeypatch, with_fakes)
     plan = make(ray=two.address, **HOW)
-    outcome = await run(plan, answering(raying.at_random), watcher)
+    outcome = await run(plan, answering(answers.at_random), watcher)
     assert contents(plan) == undisturbed
     assert all(scores.conversations == 10 for scores in outcome.scores.values())
     noted = manifest.read(plan.out)
@@ -118,7 +121,7 @@ async def test_two_nodes_give_the_same_results_as_one_process(
     assert noted["cluster"]["workers"] == len(noted["cluster"]["nodes"]) == 2
     assert "ray" not in noted["config"]
     # The same run, gone on with in this process, finds nothing left to do.
-    opener = answering(raying.at_random)
+    opener = answering(answers.at_random)
     await run(replace(plan, config=plan.config.model_copy(update={"ray": None})), opener, watcher)
     assert opener.engines == []
 
@@ -187,7 +190,7 @@ async def test_actors_and_nodes_that_are_killed_change_nothing_in_the_end(
 
     use(monkeypatch, gather)
     plan = make(ray=two.address, **HOW)
-    await run(plan, answering(raying.at_random), watcher)
+    await run(plan, answering(answers.at_random), watcher)
     assert contents(plan) == undisturbed
     assert losings[0].lost == ["actor", "node", "actor", "actor"]
 
@@ -197,7 +200,7 @@ async def test_a_model_s_labels_choose_the_machines(
 ) -> None:
     use(monkeypatch, with_fakes)
     plan = labelled(make(ray=two.address, personas=3, turns=2, actors=2), {"zone": "b"})
-    await run(plan, answering(raying.at_random), watcher)
+    await run(plan, answering(answers.at_random), watcher)
     noted = manifest.read(plan.out)
     assert noted is not None
     assert len(noted["cluster"]["nodes"]) == 1
@@ -233,10 +236,10 @@ async def test_a_machine_that_lacks_the_model_is_named(
     plan = with_profile(make(ray=nodes.address), source=Source(hub=HUB))
     try:
         with pytest.raises(UserError, match=rf"{nodes.second.node_id[:8]}\) lacks a model: .* /nowhere: fetch them"):
-            await run(plan, answering(raying.at_random), watcher)
+            await run(plan, answering(answers.at_random), watcher)
     finally:
         nodes.shrink()
-    await run(plan, answering(raying.at_random), watcher)
+    await run(plan, answering(answers.at_random), watcher)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +255,7 @@ async def test_a_wrong_address_is_one_sentence(
     make: MakePlan, answering: Answering, watcher: Watcher, address: str, told: str
 ) -> None:
     with pytest.raises(UserError, match=told):
-        await run(make(ray=address), answering(raying.at_random), watcher)
+        await run(make(ray=address), answering(answers.at_random), watcher)
 
 
 @pytest.mark.parametrize("kind", ["OutOfMemoryError", "NodeDiedError", "RuntimeEnvSetupError"])
@@ -278,7 +281,7 @@ def test_a_worker_is_in_its_driver_s_folder(make: MakePlan, monkeypatch: pytest.
 
 async def test_a_client_s_address_is_refused(make: MakePlan, answering: Answering, watcher: Watcher) -> None:
     with pytest.raises(UserError, match="run the command on a machine of the cluster"):
-        await run(make(ray="ray://127.0.0.1:10001"), answering(raying.at_random), watcher)
+        await run(make(ray="ray://127.0.0.1:10001"), answering(answers.at_random), watcher)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +304,7 @@ async def test_without_ray_it_is_said_how_to_install_it(
     monkeypatch.setattr(sys, "prefix", str(environment))
     monkeypatch.setattr(sys, "executable", str(environment / "bin/python"))
     with pytest.raises(UserError) as told:
-        await run(make(ray="local"), answering(raying.at_random), watcher)
+        await run(make(ray="local"), answering(answers.at_random), watcher)
     assert str(told.value) == f"--ray needs Ray: install it with `{command}`, on every machine of the cluster"
 
 
@@ -313,7 +316,7 @@ async def test_a_cluster_of_another_version_is_told(
 
     monkeypatch.setattr(ray, "init", differs)
     with pytest.raises(UserError, match=r"^--ray auto: Version mismatch: .*started with: Ray: 2\.0\.0 Python: 3\.8\.1"):
-        await run(make(ray="auto"), answering(raying.at_random), watcher)
+        await run(make(ray="auto"), answering(answers.at_random), watcher)
 
 
 CPU = Machine("cpu", "2 cores", 2**34, 0)

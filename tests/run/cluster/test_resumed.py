@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from tests.answers import at_random
 from tests.run.cluster.local import Local
 from tests.run.cluster.test_spread import HOW, SMALL, spread_over
-from tests.run.test_side_by_side import at_random, contents, late
+from tests.run.test_side_by_side import contents, late
 from vera_local.chatbot import ChatbotDown
 from vera_local.engine.seam import EngineDied, EngineError, Request
 from vera_local.errors import UserError

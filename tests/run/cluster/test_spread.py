@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.answers import at_random
 from tests.run.cluster.local import Local, LocalRemote, Lose, never
-from tests.run.test_side_by_side import OTHER, at_random, contents, late
+from tests.run.test_side_by_side import OTHER, contents, late
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.seam import Engine, EngineDied, EngineLost, Limits, Request
 from vera_local.errors import UserError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.answers import at_random
 from tests.run.cluster.local import Local
-from tests.run.test_side_by_side import at_random
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.seam import Engine, Limits, Request
 from vera_local.run import Opening
