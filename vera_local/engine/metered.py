@@ -8,7 +8,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vera_local.engine.seam import NO_USAGE, ChatMessage, Engine, Limits, Reply, Request
+from vera_local.engine.relay import Relay
+from vera_local.engine.seam import NO_USAGE, Engine, Reply, Request
 from vera_local.engine.seen import Seen
 
 Clock = Callable[[], float]
@@ -125,33 +126,16 @@ class Tally:
             self._seen.add(key + (b"" if request.begun else BEGUN) + _ids(reply.tokens))
 
 
-class Metered:
+class Metered(Relay):
     """An engine whose requests `tally` counts, and the clocks `also`; all else goes straight through to it."""
 
     def __init__(self, engine: Engine, tally: Tally, also: Sequence[Busy] = ()) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._tally = tally
         self._also = also
 
-    @property
-    def limits(self) -> Limits:
-        return self._engine.limits
-
-    @property
-    def markers(self) -> tuple[str, ...]:
-        return self._engine.markers
-
     async def generate(self, request: Request) -> Reply:
         return await self._tally.count(self._engine, request, self._also)
-
-    async def count_tokens(self, messages: Sequence[ChatMessage], *, thinking: bool = False) -> int:
-        return await self._engine.count_tokens(messages, thinking=thinking)
-
-    async def tokens(self, text: str) -> tuple[int, ...]:
-        return await self._engine.tokens(text)
-
-    async def aclose(self) -> None:
-        await self._engine.aclose()
 
     def __getattr__(self, name: str) -> Any:
         """What one kind of engine can do beside the seam."""

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
-from vera_local.engine.seam import ChatMessage, Engine, EngineDied, Limits, Reply, Request
+from vera_local.engine.relay import Relay
+from vera_local.engine.seam import ChatMessage, Engine, EngineDied, Reply, Request
 
 T = TypeVar("T")
 
@@ -18,7 +19,7 @@ class ReplicaLost(EngineDied):
     """Its engine is gone, and others of the same model go on: what was asked of it can be asked of them."""
 
 
-class Replica:
+class Replica(Relay):
     """One of the `siblings` that host the same model.
 
     Where its engine is lost it is shut until it is opened again: what it was asked, and whatever else waits for it,
@@ -27,20 +28,12 @@ class Replica:
     """
 
     def __init__(self, engine: Engine, siblings: Sequence[Replica], lost: Lost) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._siblings = siblings
         self._lost = lost
         self._waiting: set[asyncio.Timeout] = set()
         self._followers: list[tuple[Callable[[], None], Callable[[], None]]] = []
         self.open = True
-
-    @property
-    def limits(self) -> Limits:
-        return self._engine.limits
-
-    @property
-    def markers(self) -> tuple[str, ...]:
-        return self._engine.markers
 
     async def generate(self, request: Request) -> Reply:
         return await self._ask(lambda engine: engine.generate(request))
@@ -50,9 +43,6 @@ class Replica:
 
     async def tokens(self, text: str) -> tuple[int, ...]:
         return await self._ask_any(lambda engine: engine.tokens(text))
-
-    async def aclose(self) -> None:
-        await self._engine.aclose()
 
     def follow(self, shut: Callable[[], None], opened: Callable[[], None]) -> None:
         """Have these called whenever it is shut or open again; `shut` now, where it is."""

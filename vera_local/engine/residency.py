@@ -21,7 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from vera_local.engine.seam import ChatMessage, Engine, EngineDied, EngineLost, Limits, Reply, Request
+from vera_local.engine.relay import Relay
+from vera_local.engine.seam import Engine, EngineDied, EngineLost, Reply, Request
 from vera_local.errors import first_line
 
 LAPS = 4
@@ -268,33 +269,20 @@ class Gate:
                     turn.set_exception(kind(why))
 
 
-class Gated:
+class Gated(Relay):
     """An engine whose requests wait until it is awake; all else it tells asleep, too."""
 
     def __init__(self, gate: Gate, member: _Member) -> None:
+        super().__init__(member.engine)
         self._gate = gate
         self._member = member
-
-    @property
-    def limits(self) -> Limits:
-        return self._member.engine.limits
-
-    @property
-    def markers(self) -> tuple[str, ...]:
-        return self._member.engine.markers
 
     async def generate(self, request: Request) -> Reply:
         await self._gate.enter(self._member)
         try:
-            return await self._member.engine.generate(request)
+            return await super().generate(request)
         finally:
             self._gate.leave(self._member)
-
-    async def count_tokens(self, messages: Sequence[ChatMessage], *, thinking: bool = False) -> int:
-        return await self._member.engine.count_tokens(messages, thinking=thinking)
-
-    async def tokens(self, text: str) -> tuple[int, ...]:
-        return await self._member.engine.tokens(text)
 
     async def aclose(self) -> None:
         await self._gate.remove(self._member)
