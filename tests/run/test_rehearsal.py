@@ -55,7 +55,7 @@ def no_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     async def passed(*_: Any) -> None:
         return None
 
-    monkeypatch.setattr("vera_local.run.stages.check_judges", passed)
+    monkeypatch.setattr("vera_local.run.checks.check_judges", passed)
 
 
 HABITS = Habits(persona={PERSONA: 2, "qwen3-14b-awq": 2}, chatbot=2)

@@ -5,7 +5,8 @@ What would make the run wrong stops it; what only takes something away from it i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from vera_local.bundle import Question, Rubric
@@ -20,6 +21,7 @@ from vera_local.engine.probe import (
     probe_system,
     probe_thinking,
 )
+from vera_local.engine.replica import ReplicaLost
 from vera_local.engine.seam import Engine, EngineDied, EngineError
 from vera_local.errors import UserError
 from vera_local.judge import Judge, Mode
@@ -29,6 +31,14 @@ from vera_local.run.players import Player
 from vera_local.run.seats import Seat
 
 Say = Callable[[str], None]
+
+
+async def try_judges(engines: Iterable[Engine], seats: Sequence[Seat], say: Say) -> None:
+    """Try each of the engines for the judges that share it, before they are trusted; raises as `check_judges`. One that
+    is lost meanwhile has others in its place."""
+    for engine in engines:
+        with suppress(ReplicaLost):
+            await check_judges(engine, seats, say)
 
 
 async def check_judges(engine: Engine, seats: Sequence[Seat], say: Say) -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from vera_local.engine.placement import Arrangement, Residency
-from vera_local.engine.replica import ReplicaLost
 from vera_local.errors import UserError
 from vera_local.run import manifest
-from vera_local.run.checks import check_judges
+from vera_local.run.checks import try_judges
 from vera_local.run.failure import own_fault
 from vera_local.run.host import Host, Opener, Say, start, unsaid
 from vera_local.run.lanes import in_lanes
@@ -124,9 +122,7 @@ async def _try_judges(parts: Iterable[Left], host: Host, watcher: Watcher) -> No
     for seats in (seats for part in parts for seats in part.groups):
         if seats not in tried:
             tried.append(seats)
-            for engine in host.engines(seats[0].player):
-                with suppress(ReplicaLost):
-                    await check_judges(engine, seats, watcher.say)
+            await try_judges(host.engines(seats[0].player), seats, watcher.say)
 
 
 async def _part(desk: Desk, floor: Floor, part: Left, all_in: asyncio.Event) -> None:

@@ -20,6 +20,7 @@ from vera_local.run.judging import Bench, judge_stage
 from vera_local.run.ledger import Ledger
 from vera_local.run.plan import Plan
 from vera_local.run.progress import Watcher
+from vera_local.run.records import Records
 from vera_local.run.seats import Seat
 from vera_local.run.simulating import Talk, simulate_stage
 from vera_local.run.stage import admission_to, rooms_of
@@ -43,6 +44,12 @@ class Floor:
         engines: dict[Hashable, Sequence[Engine]] = {key_of(player): host.engines(player) for player in players}
         self._rooms = rooms_of(engines)
         self.admission = admission_to(engines, self._rooms)
+
+    def bench(self, plan: Plan, seats: Sequence[Seat], records: Records, ledger: Ledger) -> Bench:
+        """The judges of an engine on all that is open of it."""
+        player = seats[0].player
+        places = zip(self.host.engines(player), self.admission.rooms[key_of(player)], strict=True)
+        return Bench.of(plan, seats, places, records, ledger)
 
     def welcome(self, plan: Plan, chatbot: Chatbot) -> None:
         """Let in so many conversations with a chatbot at once as it has places, whichever runs they are of."""
@@ -104,8 +111,6 @@ class Work:
 
     def _bench(self, seats: Sequence[Seat]) -> Bench:
         """The judges of an engine; what a failure left of their work is taken back."""
-        player = seats[0].player
         for seat in seats:
             self.books.store.forget_failed(seat.name)
-        places = zip(self.floor.host.engines(player), self.floor.admission.rooms[key_of(player)], strict=True)
-        return Bench.of(self.plan, seats, places, *self.books)
+        return self.floor.bench(self.plan, seats, *self.books)
