@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from vera_local.run.shape import Part, has_shape
 
 
-class _Part(BaseModel):
-    """Only what readers rely on is looked at; whatever else is there may stay."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-
-class _Bundle(_Part):
+class _Bundle(Part):
     group_column: str
 
 
-class _Jury(_Part):
+class _Jury(Part):
     members: list[str]
 
 
-class _Card(_Part):
+class _Card(Part):
     accuracy: float
     baseline: float
     below_baseline: bool
 
 
-class _Scores(_Part):
+class _Scores(Part):
     bundle: _Bundle
     judges: dict[str, dict[str, Any]]
     juries: dict[str, _Jury]
@@ -36,8 +30,4 @@ class _Scores(_Part):
 
 def is_whole(scores: object) -> bool:
     """Whether the parts are there and of their kinds."""
-    try:
-        _Scores.model_validate(scores)
-    except ValidationError:
-        return False
-    return True
+    return has_shape(scores, _Scores)
