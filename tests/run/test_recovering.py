@@ -76,7 +76,7 @@ async def test_a_truncated_store_is_saved(
     must_be_the_same(broken, calm)
 
 
-@pytest.mark.parametrize("stop", ["_keep", "os.replace", "Path.replace"])
+@pytest.mark.parametrize("stop", ["_keep", "_make_ready", "_put_in_place"])
 def test_stopped_in_between_it_begins_again(broken: Path, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
     overwrite(broken, 3)
     damaged = (broken / NAME).read_bytes()

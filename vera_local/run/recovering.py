@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -17,7 +16,7 @@ from vera_local.run import manifest
 from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.folder import locked
 from vera_local.run.schema import STEPS
-from vera_local.run.soundness import is_rated_by, unsound
+from vera_local.run.soundness import RULES, is_rated_by, unsound
 from vera_local.run.store import NAME, Store
 from vera_local.run.unusable import UNREADABLE, unusable
 
@@ -33,17 +32,7 @@ SCRATCH = f".{NAME}."
 BROKEN = f"{NAME}.broken-"
 """How the folders of damaged stores are called, before their number."""
 
-TABLES = (
-    "conversations",
-    "messages",
-    "rejected",
-    "verdicts",
-    "persona_checks",
-    "ratings",
-    "sessions",
-    "stages",
-    "usage",
-)
+TABLES = tuple(RULES)
 """Those that others refer to come before them."""
 
 JUDGED = ("conversations", "messages", "verdicts", "ratings")
@@ -125,12 +114,20 @@ def _recover(folder: Path, rubric: Rubric | None) -> Recovered:
             pass
         recovered = _save(old / NAME, new / NAME, rubric)
         kept_at = kept_at or _keep(folder)
-        os.replace(new / NAME, folder / READY)  # noqa: PTH105
+        _make_ready(new / NAME, folder)
     # What belonged to the old store would be taken for a part of the new one.
     for name in FILES[1:]:
         (folder / name).unlink(missing_ok=True)
-    (folder / READY).replace(folder / NAME)
+    _put_in_place(folder)
     return Recovered(kept_at, *recovered)
+
+
+def _make_ready(store: Path, folder: Path) -> None:
+    store.replace(folder / READY)
+
+
+def _put_in_place(folder: Path) -> None:
+    (folder / READY).replace(folder / NAME)
 
 
 def _copy(folder: Path, to: Path) -> None:

@@ -74,7 +74,7 @@ RULES = {
         f" and {_is('integer', *(f'kept_{column}' for column in _TOKENS))}"
     ),
 }
-"""Table -> what holds of each row."""
+"""Table -> what holds of each row; those that others refer to come before them."""
 
 
 TRIPPED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, PolarsError)
