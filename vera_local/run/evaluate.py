@@ -98,11 +98,8 @@ async def _preflight(plan: Plan, opener: Opener, *, judge: bool) -> None:
 
 async def ask_servers(players: Iterable[Player], opener: Opener) -> None:
     """UserError where one of the servers that these models are on cannot be had, or is unlike others of its list."""
-    host = Host(opener, {})
-    try:
+    async with Host(opener, {}) as host:
         await host.ready([player for player in players if player.servers], every=True)
-    finally:
-        await host.aclose()
 
 
 def must_go_on(folder: Path) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vera_local.conversation import JUDGEABLE, Ending
+from vera_local.conversation import JUDGEABLE, RETRIED, Ending, Speaker
 
 SPOKE = "exists (select 1 from messages m where m.conversation = c.id and m.speaker = ?)"
 
-FIT = f"c.ending in ({', '.join(repr(ending.value) for ending in sorted(JUDGEABLE))}) and {SPOKE}"
+
+def _among(endings: Iterable[Ending]) -> str:
+    return f"({', '.join(repr(ending.value) for ending in sorted(endings))})"
+
+
+FIT = f"c.ending in {_among(JUDGEABLE)} and {SPOKE}"
 """Conversations that say something about the chatbot; takes the chatbot's name as speaker."""
 
 
@@ -34,11 +39,11 @@ class Pages:
 
     def unrated(self, judges: Sequence[str], after: int, limit: int) -> list[Place]:
         """Conversations that are fit to judge and that one of these judges has not rated."""
-        return self._page(_unrated(judges), ("chatbot", *judges), after, limit)
+        return self._page(_unrated(judges), (Speaker.CHATBOT, *judges), after, limit)
 
     def unchecked(self, judge: str, personas: Sequence[str], after: int, limit: int) -> list[Place]:
         """Conversations that ended, in which one of these personas spoke that this judge has not rated."""
-        return self._page(_UNCHECKED, ("persona", judge, json.dumps(personas)), after, limit)
+        return self._page(_UNCHECKED, (Speaker.PERSONA, judge, json.dumps(personas)), after, limit)
 
     def is_rated(self, conversation: str, judge: str) -> bool:
         """Whether this judge has rated it."""
@@ -51,11 +56,11 @@ class Pages:
 
     def count_unrated(self, judges: Sequence[str]) -> int:
         """How many one of these judges has not rated."""
-        return self._count(_unrated(judges), ("chatbot", *judges))
+        return self._count(_unrated(judges), (Speaker.CHATBOT, *judges))
 
     def count_unchecked(self, judge: str, personas: Sequence[str]) -> int:
         """In how many this judge has not rated one of these personas."""
-        return self._count(_UNCHECKED, ("persona", judge, json.dumps(personas)))
+        return self._count(_UNCHECKED, (Speaker.PERSONA, judge, json.dumps(personas)))
 
     def _page(self, where: str, values: tuple[str, ...], after: int, limit: int) -> list[Place]:
         rows = self._db.execute(
@@ -74,10 +79,8 @@ def _unrated(judges: Sequence[str]) -> str:
     return f"{FIT} and ({' or '.join(missing for _ in judges) or 'false'})"
 
 
-_RETRIED = ", ".join(repr(ending.value) for ending in (Ending.CHATBOT, Ending.ERROR))
-
 _UNCHECKED = (
-    f"c.ending is not null and c.ending not in ({_RETRIED}) and {SPOKE} and not exists"
+    f"c.ending is not null and c.ending not in {_among(RETRIED)} and {SPOKE} and not exists"
     " (select 1 from persona_checks k where k.conversation = c.id and k.judge = ?)"
     " and c.persona in (select value from json_each(?))"
 )

@@ -11,7 +11,8 @@ from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
 
-# Another Python may not have the package; what that one runs is a program like any other.
+# Another Python may not have the package; what that one runs is a program like any other. Nothing of it is used here
+# (F401): a package that is imported in a guarded process guards it.
 with contextlib.suppress(ImportError):
     import vera_local  # noqa: F401
 
