@@ -104,7 +104,7 @@ class StandIn:
         self._work = asyncio.create_task(self._until_closed())
 
     async def ready(self) -> Ready | Failure:
-        return Ready(remembers=False, arrangement="")
+        return Ready(remembers=False)
 
     async def give(self, tasks: Sequence[Task], closed: Collection[Line]) -> None:
         for task in tasks:

@@ -26,7 +26,9 @@ from vera_local.run.cluster.scratch import new_folder
 from vera_local.run.cluster.shares import most_workers, share_of
 from vera_local.run.cluster.wire import TALK, Failure, Line, Ready, Report, Task
 from vera_local.run.cluster.worker import Worker
+from vera_local.run.folder import ENGINE_LOG
 from vera_local.run.host import Opener, opener
+from vera_local.run.network import LOG
 from vera_local.run.plan import Plan
 from vera_local.run.players import Player
 from vera_local.run.progress import Watcher
@@ -72,8 +74,8 @@ class Actor:
 
     async def ready(self) -> Ready | Failure:
         """As `Worker.ready`."""
-        network = self._folder / "network.log"
-        self._worker = Worker(self._plan, self._make_opener(self._folder / "engine.log"), self._lines, network)
+        opener = self._make_opener(self._folder / ENGINE_LOG)
+        self._worker = Worker(self._plan, opener, self._lines, self._folder / LOG)
         return await self._worker.ready()
 
     async def report(self, pause: float) -> Report:

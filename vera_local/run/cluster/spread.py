@@ -26,10 +26,11 @@ async def spread(plan: Plan, store: Store, gather: Gathering, watcher: Watcher, 
 
     Raises UserError and EngineDied; what was finished until then is in the store.
     """
-    with Ledger(store) as ledger:
-        dispatch = Dispatch(plan, store, ledger, simulate=simulate, judge=judge)
-        if dispatch.done:
-            return
+    ledger = Ledger(store)
+    dispatch = Dispatch(plan, store, ledger, simulate=simulate, judge=judge)
+    if dispatch.done:
+        return
+    with ledger:
         async with gather(plan, dispatch.lines, dispatch.jobs, watcher) as fleet:
             drive = Drive(dispatch, fleet, watcher.say, partial(attempts.write, plan.out / LOG))
             with dispatch.shown(watcher):

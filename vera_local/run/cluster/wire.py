@@ -91,4 +91,3 @@ class Ready:
     own, so that one which goes elsewhere begins anew."""
 
     remembers: bool
-    arrangement: str

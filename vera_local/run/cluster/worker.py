@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,16 @@ from vera_local.conversation import Head
 from vera_local.engine import attempts, guard
 from vera_local.engine.attempts import Attempt
 from vera_local.engine.placement import Residency
-from vera_local.engine.replica import ReplicaLost
 from vera_local.engine.seam import EngineDied
 from vera_local.errors import UserError
 from vera_local.run.chatbots import opened_chatbot
 from vera_local.run.checking import check_stage
-from vera_local.run.checks import check_judges
+from vera_local.run.checks import try_judges
 from vera_local.run.cluster.drafts import Drafts
 from vera_local.run.cluster.inbox import Inbox
 from vera_local.run.cluster.wire import CHECK, TALK, Failure, Line, Ready, Report, Task
 from vera_local.run.failure import cause
-from vera_local.run.host import Host, Opener, key_of, start
+from vera_local.run.host import Host, Opener, start
 from vera_local.run.judging import Bench, judge_stage
 from vera_local.run.ledger import Ledger
 from vera_local.run.needs import needs_of
@@ -60,7 +59,7 @@ class Worker:
         self._says = _Says()
         self._opened: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._failure: Failure | None = None
-        self._told_attempts = 0
+        self._told_attempts = self._looked_at = 0
         self._work = asyncio.create_task(self._until_closed())
 
     async def ready(self) -> Ready | Failure:
@@ -124,8 +123,10 @@ class Worker:
         self._urgent.clear()
 
     def _attempts(self) -> tuple[Attempt, ...]:
-        if self._network is None:
+        size = self._network.stat().st_size if self._network is not None and self._network.exists() else 0
+        if self._network is None or size == self._looked_at:
             return ()
+        self._looked_at = size
         every = attempts.read(self._network)
         new, self._told_attempts = every[self._told_attempts :], len(every)
         return new
@@ -231,17 +232,13 @@ class _Work:
 
     async def _bench(self, floor: Floor, seats: Sequence[Seat]) -> Bench:
         """The judges of an engine, tried before they are trusted."""
-        engines = self._host.engines(seats[0].player)
-        for engine in engines:
-            with suppress(ReplicaLost):
-                await check_judges(engine, seats, self._watcher.say)
-        places = zip(engines, floor.admission.rooms[key_of(seats[0].player)], strict=True)
-        return Bench.of(self._plan, seats, places, self._drafts, self._ledger)
+        await try_judges(self._host.engines(seats[0].player), seats, self._watcher.say)
+        return floor.bench(self._plan, seats, self._drafts, self._ledger)
 
     def _tell_ready(self, chatbot: Chatbot | None) -> None:
         if not self._opened.done():
             remembers = chatbot is not None and chatbot.remembers
-            self._opened.set_result(Ready(remembers, self._host.arrangement.reason))
+            self._opened.set_result(Ready(remembers))
 
 
 def _nobody_waits(head: Head) -> None:
