@@ -373,11 +373,16 @@ async def test_too_little_memory_fails_what_was_running_and_nothing_later(
 async def test_an_engine_that_hangs_is_left_behind(
     tiny_model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, free = opened(tiny_model_folder, tmp_path), threading.Event()
+    engine, begun, free = opened(tiny_model_folder, tmp_path), threading.Event(), threading.Event()
+
+    def hang(*_: object) -> None:
+        begun.set()
+        free.wait()
+
     monkeypatch.setattr("vera_local.engine.hf.worker.CLOSE_SECONDS", 0.05)
-    monkeypatch.setattr("vera_local.engine.hf.network.Network.read", lambda *_: free.wait())
+    monkeypatch.setattr("vera_local.engine.hf.network.Network.read", hang)
     waiting = asyncio.create_task(engine.generate(Request(HELLO, sampling())))
-    await asyncio.sleep(0)
+    await asyncio.to_thread(begun.wait)
     await engine.aclose()
     with pytest.raises(EngineDied, match="closed"):
         await waiting
