@@ -39,10 +39,10 @@ async def spread_over(plan: Plan, gather: Local, watcher: Watcher) -> None:
         await spread(plan, store, gather, watcher, simulate=True, judge=True)
 
 
-def at(seed: int, times: int) -> Lose:
-    """Some workers are lost, each when it has written as much as the seed decides."""
+def at(seed: int, times: int, most: int = 60) -> Lose:
+    """Some workers are lost, each when it has written as much as the seed decides, and no more than `most`."""
     draw = random.Random(seed)
-    when = {number: draw.randint(1, 60) for number in range(times)}
+    when = {number: draw.randint(1, most) for number in range(times)}
     return lambda number, written: written >= when.get(number, 10**9)
 
 
