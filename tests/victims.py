@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -113,6 +114,9 @@ def live(arguments: tuple[str, ...], plot: Plot, told: Path, asked: Path, digest
     descriptor = os.open(told, os.O_WRONLY | os.O_APPEND)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
+    # Whatever the tests ignore, as under nohup.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     sys.argv = ["vera-local", *arguments]
     with ExitStack() as stack:
         for patch in (

@@ -21,6 +21,7 @@ import vera_local
 from tests import faults
 from tests.kept import Contents, contents, finished_seeds, must_be_the_same, must_hold
 from tests.victims import Ended, Plot, Victims
+from vera_local.engine.shortage import EMPTY
 from vera_local.run.folder import LOCK, MANIFEST
 from vera_local.run.store import NAME
 
@@ -42,7 +43,12 @@ class Case(NamedTuple):
 
 CASES = {
     "engine process killed": Case(faults.Lost, 0, "opening the engines anew and asking again what was under way"),
-    "no memory for the engine": Case(
+    "no memory in the middle": Case(
+        partial(faults.Lost, words=f"vLLM's engine process ended since {EMPTY}"),
+        0,
+        "memory ran out: set a smaller context",
+    ),
+    "no memory to open it again": Case(
         partial(faults.NoMemoryToOpen, written=NO_MEMORY), 2, "no memory for the KV cache: set a smaller max_num_seqs"
     ),
     "engine hangs": Case(faults.Hung, 0, "no engine replied for"),
