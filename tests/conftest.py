@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     from vera_local.engine.vllm import VllmEngine
 
 EMBEDDED = "smollm2-135m-instruct"
+
+
+def pytest_configure() -> None:
+    """Tests stop commands with SIGINT, which a process is born deaf to where tests are started in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

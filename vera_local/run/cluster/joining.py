@@ -115,7 +115,10 @@ def _join(ray: ModuleType, address: str, folder: Path | None) -> None:
             )
     except (OSError, RuntimeError, ValueError) as error:
         told = f"--ray {address}: {' '.join(str(error).split())}"
-        raise UserError(f"{told}; see that the cluster is up and that this machine is part of it") from None
+        raise UserError(
+            f"{told}; see that the cluster is up, that this machine is part of it and, where it asks for a token, that "
+            "RAY_AUTH_MODE is token here, too, with the same ~/.ray/auth_token"
+        ) from None
 
 
 @contextmanager
