@@ -19,11 +19,13 @@ from tests.answers import at_random, dying
 from tests.run.test_one_gpu import Opened as Sleepers
 from tests.run.test_one_gpu import checks, on
 from tests.run.test_side_by_side import contents, judges, of_run
+from vera_local.chatbot import ChatbotDown
 from vera_local.engine.placement import Residency
 from vera_local.engine.probe import SEED as PROBE
 from vera_local.engine.seam import EngineDied, EngineLost, Request
 from vera_local.errors import UserError
 from vera_local.run import Watcher, load_config, make_plan, manifest, run
+from vera_local.run.failure import own_fault
 from vera_local.run.folder import locked
 from vera_local.run.store import Store
 from vera_local.run.sweep_compared import compare_points
@@ -193,6 +195,44 @@ async def test_a_chatbot_that_never_answers_is_told_without_a_word_of_it(
     assert reason.startswith("no conversation could be judged; see vera-local show")
     assert "ill" not in (asked.out / NAME).read_text(encoding="utf-8")
     assert len(swept.done) == 1
+
+
+class Failing:
+    """A chatbot that is down after so many replies."""
+
+    left = 0
+
+    def __call__(self, message: str, history: object) -> str:
+        Failing.left -= 1
+        if Failing.left < 0:
+            raise ValueError("I am ill")
+        return f"reply to {message}"
+
+
+async def test_a_chatbot_that_goes_down_in_the_middle_ends_no_other_run(
+    write: Write, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Failing, "left", 20)
+    table = {"kind": "python", "name": "failing", "factory": f"{__name__}:Failing", "remembers": False, "retries": 0}
+    asked = write(chatbots=[table, A, B], judges=[J], personas=30)
+    swept = await sweep(asked, answering(at_random), watcher)
+    assert [name.split("--")[0] for name in swept.done] == [A, B]
+    (reason,) = swept.failed.values()
+    assert reason.startswith("the chatbot is down")
+    assert "I am ill" not in (asked.out / NAME).read_text(encoding="utf-8")
+    kept = contents(asked.points[0].plan)["messages"]
+    assert sum(speaker == "chatbot" for _, _, speaker, *_ in kept) == 20
+    monkeypatch.setattr(Failing, "left", 10**6)
+    assert len((await sweep(asked, answering(at_random), watcher)).done) == 3
+    whole = contents(asked.points[0].plan)
+    assert set(kept) <= set(whole["messages"])
+    assert Counter(ending for _, ending in whole["endings"]) == {"turns": 30}
+
+
+def test_an_engine_that_dies_beside_a_chatbot_that_is_down_concerns_all() -> None:
+    both = ExceptionGroup("", [ChatbotDown("down"), ExceptionGroup("", [EngineDied("gone")])])
+    with pytest.raises(ExceptionGroup):
+        own_fault(both)
 
 
 async def test_a_run_that_another_process_holds_fails_alone(

@@ -38,7 +38,7 @@ class ChatbotLost(ChatbotFailed):
 
 
 class ChatbotDown(EngineDied):
-    """One conversation after the other got no reply: the chatbot is gone, and with it the run."""
+    """One conversation after the other got no reply: the chatbot is gone, and with it the run that tests it."""
 
 
 class Session(Protocol):

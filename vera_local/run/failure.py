@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from vera_local.chatbot import ChatbotDown
 from vera_local.engine.seam import EngineDied, EngineLost
 from vera_local.errors import UserError
 
+OwnFault = UserError | ChatbotDown
+"""What ends one run and no other: each run has its own chatbot."""
 
-def own_fault(failed: UserError | ExceptionGroup[Exception]) -> UserError:
+
+def own_fault(failed: UserError | ExceptionGroup[Exception]) -> OwnFault:
     """Why a run alone cannot go on; raises what failed where that concerns other runs, too."""
     if isinstance(failed, UserError):
         return failed
     told = cause(failed)
-    if isinstance(told, UserError) and failed.subgroup(EngineDied) is None:
+    if isinstance(told, OwnFault) and failed.subgroup(_of_all) is None:
         return told
     raise failed
+
+
+def _of_all(failed: BaseException) -> bool:
+    return isinstance(failed, EngineDied) and not isinstance(failed, ChatbotDown)
 
 
 def cause(group: ExceptionGroup[Exception]) -> Exception:

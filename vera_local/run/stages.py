@@ -13,7 +13,7 @@ from vera_local.engine.placement import Arrangement, Residency
 from vera_local.errors import UserError
 from vera_local.run import manifest
 from vera_local.run.checks import try_judges
-from vera_local.run.failure import own_fault
+from vera_local.run.failure import OwnFault, own_fault
 from vera_local.run.host import Host, Opener, Say, start, unsaid
 from vera_local.run.lanes import in_lanes
 from vera_local.run.ledger import Ledger
@@ -48,7 +48,7 @@ class Desk(Pulse, Protocol):
         """What was to come is done."""
         ...
 
-    def failed(self, plan: Plan, error: UserError) -> None:
+    def failed(self, plan: Plan, error: OwnFault) -> None:
         """The run cannot go on, for a reason of its own; raises it where there is nothing else to do."""
         ...
 
@@ -165,7 +165,7 @@ class _OneRun:
     def done(self, plan: Plan) -> None:
         """Whoever asked for it goes on."""
 
-    def failed(self, plan: Plan, error: UserError) -> None:
+    def failed(self, plan: Plan, error: OwnFault) -> None:
         raise error
 
     def watcher(self, plan: Plan) -> Watcher:

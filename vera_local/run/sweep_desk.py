@@ -8,11 +8,13 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from vera_local.chatbot import ChatbotDown
 from vera_local.engine.attempts import Attempt
 from vera_local.engine.placement import Arrangement
 from vera_local.errors import UserError
 from vera_local.run import manifest, network
 from vera_local.run.evaluate import begun
+from vera_local.run.failure import OwnFault
 from vera_local.run.ledger import Ledger
 from vera_local.run.memory import Peak
 from vera_local.run.plan import Plan
@@ -99,12 +101,15 @@ class SweepDesk:
             self._publish(plan, held.books.store)
         self._close(plan)
 
-    def failed(self, plan: Plan, error: UserError) -> None:
+    def failed(self, plan: Plan, error: OwnFault) -> None:
         """The run cannot go on; the others do."""
-        name = self._names[plan.out]
+        name, reason = self._names[plan.out], str(error)
         if name in self._held:
             self._close(plan)
-        self._end(name, State.FAILED, str(error))
+        if isinstance(error, ChatbotDown):
+            self._shown.say(f"{name}: {error}")
+            reason = f"the chatbot is down, what was said until then is kept; see vera-local show {plan.out}"
+        self._end(name, State.FAILED, reason)
 
     def finish(self) -> None:
         """Write the results of runs to which nothing was left to do, but that were stopped before that."""
@@ -134,10 +139,10 @@ class SweepDesk:
         if publish(plan.out, plan.bundle, store).scores:
             self._end(name, State.DONE)
         else:
-            # Reasons can quote what was said, which is to be nowhere but in the run.
             self._end(name, State.FAILED, f"no conversation could be judged; see vera-local show {plan.out}")
 
     def _end(self, name: str, state: State, reason: str = "") -> None:
+        """Note what became of a run; the reason, which stays, quotes nothing that was said."""
         self._over.add(name)
         self._notes.enter(name, state, reason)
         self._shown.say(f"{name}: {state}{f' ({reason})' if reason else ''}")
