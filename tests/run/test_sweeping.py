@@ -301,8 +301,34 @@ async def test_damaged_notes_are_told_and_can_be_made_again(
     with pytest.raises(UserError, match=r"sweep\.json: damaged or of another version; remove it"):
         await sweep(asked, answering(at_random), watcher)
     (asked.out / NAME).unlink()
-    with pytest.raises(UserError, match="holds other files"):
+    idle = answering(at_random)
+    assert len((await sweep(asked, idle, watcher)).done) == 2 and idle.openings == []
+    assert set(states(asked).values()) == {State.DONE}
+
+
+async def test_a_sweep_goes_on_with_runs_that_were_made_one_by_one(
+    write: Write, answering: Answering, watcher: Watcher
+) -> None:
+    asked = write(judges=[J])
+    await run(asked.points[0].plan, answering(at_random), watcher)
+    kept, opener = contents(asked.points[0].plan), answering(at_random)
+    assert len((await sweep(asked, opener, watcher)).done) == 2
+    assert contents(asked.points[0].plan) == kept
+    assert A not in {one.player.profile.name for one in opener.openings}
+
+
+async def test_what_is_beside_runs_and_nobody_knows_is_told(
+    write: Write, answering: Answering, watcher: Watcher
+) -> None:
+    asked = write(judges=[J])
+    for name in (asked.points[0].name, "pools", ".sweep.json.x1", ".comparison-b.json.y2", "comparison-b.html"):
+        (asked.out / name).mkdir(parents=True)
+    (asked.out / "engine.log").touch()
+    (asked.out / "letters").mkdir()
+    with pytest.raises(UserError, match=r"holds other files \(letters\) and no sweep"):
         await sweep(asked, answering(at_random), watcher)
+    (asked.out / "letters").rmdir()
+    assert len((await sweep(asked, answering(at_random), watcher)).done) == 2
 
 
 async def test_the_comparison_holds_every_run_and_keeps_simulators_apart(

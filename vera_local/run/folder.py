@@ -6,7 +6,7 @@ import fcntl
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -21,21 +21,25 @@ ENGINE_LOG = "engine.log"
 _FLOCK = "hhqqi"
 
 
-def prepare_folder(folder: Path, mark: str = MANIFEST, what: str = "run") -> None:
-    """Make a folder for a new run, or see that the one that is there is empty or holds a run, by the file `mark`.
+def prepare_folder(
+    folder: Path, mark: str = MANIFEST, what: str = "run", is_own: Callable[[str], bool] = lambda name: False
+) -> None:
+    """Make a folder for a new run, or see that the one that is there is empty or holds a run, by the file `mark`, or
+    nothing but what is its own by name.
 
     UserError where it cannot be made or written to, or holds something else.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        strange = [f.name for f in folder.iterdir() if f.name != LOCK]
-        if strange and mark not in strange:
+        found = [f.name for f in folder.iterdir() if f.name != LOCK]
+        strange = [] if mark in found else [name for name in found if not is_own(name)]
+        if strange:
             raise UserError(
                 f"{folder} holds other files ({sorted(strange)[0]}) and no {what}; name a new or empty folder"
             )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(13, "not writable")
-        if not strange:
+        if not found:
             folder.chmod(0o700)
     except OSError as error:
         raise UserError(f"{folder}: cannot write there ({error.strerror}); name another --out") from None

@@ -11,9 +11,7 @@ from vera_local.errors import UserError
 from vera_local.run.comparing import RunsCompared, compare_runs
 from vera_local.run.pooling import pool_runs
 from vera_local.run.sweep_file import Asked, Point
-
-POOLS = "pools"
-"""The folder beside the runs for those of several seeds together."""
+from vera_local.run.sweep_folder import POOLS
 
 LISTED = 40
 """Characters of a list of seeds that a folder's name may have."""

@@ -13,6 +13,7 @@ from vera_local.run.progress import Watcher
 from vera_local.run.stages import placed, work_off
 from vera_local.run.sweep_desk import SweepDesk
 from vera_local.run.sweep_file import Asked
+from vera_local.run.sweep_folder import is_own
 from vera_local.run.sweep_notes import NAME, Notes, State
 
 OTHER_POINT = (
@@ -40,7 +41,7 @@ async def sweep(asked: Asked, opener: Opener, watcher: Watcher) -> Swept:
     hosts = network.allow(*plans)
     for plan in plans:
         manifest.check(plan, judge=True, remedy=OTHER_POINT)
-    prepare_folder(asked.out, NAME, "sweep")
+    prepare_folder(asked.out, NAME, "sweep", is_own)
     before = network.counted(attempts.read(asked.out / network.LOG))
     with locked(asked.out), network.watched(asked.out, watcher.say, before) as tried:
         notes = Notes(asked.out, asked.points)
