@@ -1,4 +1,4 @@
-"""Tasks that end together. Knows nothing of what they do."""
+"""Tasks that end together, and those that are told to. Knows nothing of what they do."""
 
 from __future__ import annotations
 
@@ -22,3 +22,10 @@ async def together() -> AsyncIterator[asyncio.TaskGroup]:
     # Raised out here, it keeps the cause that it was given.
     if failed is not None:
         raise failed
+
+
+def told_to_end() -> bool:
+    """Whether somebody cancels the task that asks. A CancelledError without that comes from what the task waited for,
+    and a task group would drop a task that it ends without a word."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

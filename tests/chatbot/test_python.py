@@ -64,6 +64,42 @@ def stopping() -> Callable[..., str]:
     return reply
 
 
+def leaving() -> Callable[..., str]:
+    def reply(message: str, history: Any) -> str:
+        raise SystemExit(3)
+
+    return reply
+
+
+async def cancelled_factory() -> Any:
+    raise asyncio.CancelledError
+
+
+def cancelled() -> Callable[..., Any]:
+    """It waits for a task of its own that was cancelled."""
+
+    async def reply(message: str, history: Any) -> str:
+        other = asyncio.create_task(asyncio.sleep(60))
+        await asyncio.sleep(0)
+        other.cancel()
+        await other
+        return "not reached"
+
+    return reply
+
+
+begun = asyncio.Event()
+
+
+def waiting() -> Callable[..., Any]:
+    async def reply(message: str, history: Any) -> str:
+        begun.set()
+        await asyncio.sleep(3600)
+        return "not reached"
+
+    return reply
+
+
 def hanging() -> Callable[..., str]:
     return lambda message, history: str(threading.Event().wait(3600))
 
@@ -126,6 +162,9 @@ async def test_what_it_raises_is_told_with_its_place_and_without_keys(monkeypatc
     ("name", "told"),
     [
         ("stopping", "raised RuntimeError"),
+        ("leaving", r"raised RuntimeError \(SystemExit 3\) at test_python\.py, line \d+, in 2 tries$"),
+        ("cancelled", r"the chatbot's code raised CancelledError \(\) at \w+\.py, line \d+, in 2 tries$"),
+        ("cancelled_factory", r"the factory raised CancelledError \(\) at test_python\.py"),
         ("hanging", r"no whole reply within 0\.05 s"),
         ("number", "gave something of type int instead of text$"),
         ("nothing", "the factory gave something of type NoneType, which cannot be called"),
@@ -134,6 +173,15 @@ async def test_what_it_raises_is_told_with_its_place_and_without_keys(monkeypatc
 async def test_what_gives_no_text_is_told(name: str, told: str) -> None:
     with pytest.raises(ChatbotFailed, match=told):
         await once(chatbot(name, timeout=0.05 if name == "hanging" else 5))
+
+
+async def test_a_caller_that_is_told_to_end_ends() -> None:
+    """Then it is no fault of the chatbot's."""
+    asking = asyncio.create_task(once(chatbot("waiting", timeout=3600)))
+    await asyncio.wait_for(begun.wait(), 5)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
 
 
 @pytest.mark.parametrize(

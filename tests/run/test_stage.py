@@ -71,6 +71,22 @@ async def test_a_failure_ends_all_at_once_and_nothing_is_held(broken: str) -> No
     assert (only.tokens, only.running) == (0, 0)
 
 
+async def test_a_job_that_nobody_cancelled_and_that_ends_so_is_told() -> None:
+    """A task group would drop it without a word."""
+    only, admission = room()
+
+    async def dropped(lease: Held) -> None:
+        other = asyncio.create_task(asyncio.sleep(60))
+        await asyncio.sleep(0)
+        other.cancel()
+        await other
+
+    with pytest.raises(ExceptionGroup) as told:
+        await work_on(admission, one_by_one(Job(NEED, waits), Job(NEED, dropped)))
+    assert "nobody cancelled it" in str(told.value.exceptions[0])
+    assert (only.tokens, only.running) == (0, 0)
+
+
 @pytest.mark.parametrize("rounds", range(6))
 async def test_cancelled_at_any_moment_it_holds_nothing(rounds: int) -> None:
     """Also where a job was let in and has not begun."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +14,7 @@ from vera_local.chatbot.settings import Manners
 from vera_local.conversation import Conversation, Message
 from vera_local.errors import UserError
 from vera_local.seed import derive
+from vera_local.together import told_to_end
 
 T = TypeVar("T")
 
@@ -111,9 +111,7 @@ class PoliteChatbot:
 
     async def end(self, line: Line) -> None:
         """One try to end a conversation, which waits for its turn unless the whole run is being stopped."""
-        task = asyncio.current_task()
-        stopping = task is not None and task.cancelling() > 0
-        await (line.end() if stopping else self._gate.once(line.end))
+        await (line.end() if told_to_end() else self._gate.once(line.end))
 
     async def _answer(self, line: Line, history: Sequence[Message], seed: int) -> Answer:
         async def attempt() -> Answer:

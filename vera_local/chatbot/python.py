@@ -21,6 +21,7 @@ from vera_local.chatbot.protocol import Answer, ChatbotFailed
 from vera_local.chatbot.settings import PythonSettings
 from vera_local.conversation import Message
 from vera_local.errors import UserError
+from vera_local.together import told_to_end
 
 
 class PythonKind:
@@ -61,7 +62,9 @@ class PythonKind:
         try:
             given = call(*arguments) if _is_async(call) else await _in_thread(lambda: call(*arguments))
             return await given if inspect.isawaitable(given) else given
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and told_to_end():
+                raise
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}, line {place.lineno}"
             told = self._keyring.told(str(error))
@@ -132,12 +135,20 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
         result, error = None, None
         try:
             result = work()
-        except Exception as raised:
-            # A future refuses this one, since it ends generators.
-            error = RuntimeError("StopIteration") if isinstance(raised, StopIteration) else raised
+        except BaseException as raised:
+            error = _carried(raised)
         # The loop may be gone by then.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(target=run, daemon=True, name="chatbot").start()
     return await done
+
+
+def _carried(raised: BaseException) -> Exception:
+    """What a thread raised, as an error that a future takes and that ends nothing but the call: no StopIteration, no
+    SystemExit."""
+    if isinstance(raised, Exception) and not isinstance(raised, StopIteration):
+        return raised
+    told = f"{type(raised).__name__} {raised}".strip()
+    return RuntimeError(told).with_traceback(raised.__traceback__)

@@ -12,6 +12,7 @@ from vera_local.engine.admission import Admission, Lease, Room
 from vera_local.engine.replica import Replica, ReplicaLost
 from vera_local.engine.seam import Engine, Usage
 from vera_local.run.progress import Meter
+from vera_local.together import told_to_end
 
 Held = Lease[Hashable]
 
@@ -69,6 +70,10 @@ class Stage:
         self.meter.in_flight += 1
         try:
             await job.work(lease)
+        except asyncio.CancelledError as error:
+            if told_to_end():
+                raise
+            raise RuntimeError("a job ended as if it had been cancelled, and nobody cancelled it") from error
         finally:
             self.meter.in_flight -= 1
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +93,33 @@ async def test_a_chatbot_that_is_down_ends_the_run(make: MakePlan, answering: An
     assert len([ending for _, ending, _ in rows(plan, ENDINGS) if ending is not None]) < 10
 
 
+def drops() -> Callable[..., Awaitable[str]]:
+    """Now and then it waits for something that was cancelled."""
+
+    async def reply(message: str, history: object) -> str:
+        if message.endswith(("1", "2")):
+            raise asyncio.CancelledError
+        return "hello"
+
+    return reply
+
+
+async def test_a_conversation_whose_chatbot_ends_cancelled_is_one_that_failed(
+    make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path
+) -> None:
+    table = {"kind": "python", "factory": f"{__name__}:drops", "remembers": False, "retries": 0}
+    how = {"personas": 8, "chatbot": table}
+    alone, plan = make(out=tmp_path / "alone", **how), make(**how)
+    await run(alone, answering(at_random), watcher)
+    async with asyncio.timeout(60):
+        await spread_over(plan, Local(answering(at_random), 2), watcher)
+    assert rows(plan, ENDINGS) == rows(alone, ENDINGS)
+    assert contents(plan) == contents(alone)
+    failed = [detail for _, ending, detail in rows(plan, ENDINGS) if ending == "chatbot"]
+    assert 0 < len(failed) < 8
+    assert all("CancelledError" in detail for detail in failed)
+
+
 class Closes:
     """A chatbot that takes its time to end a conversation."""
 
@@ -175,15 +202,30 @@ async def test_a_report_that_cannot_be_kept_stops_all_and_the_same_command_goes_
     assert rows(plan, CHECKS) == rows(alone, CHECKS)
 
 
-async def test_what_nobody_foresaw_in_a_worker_is_told_whole(
-    make: MakePlan, answering: Answering, watcher: Watcher
+@pytest.mark.parametrize(
+    ("raised", "told"), [(KeyError("a fault of ours"), KeyError), (asyncio.CancelledError(), RuntimeError)]
+)
+@pytest.mark.parametrize("workers", [0, 2])
+async def test_what_nobody_foresaw_is_told_whole(
+    make: MakePlan,
+    answering: Answering,
+    watcher: Watcher,
+    raised: BaseException,
+    told: type[Exception],
+    workers: int,
 ) -> None:
-    def odd(request: Request) -> str:
-        raise KeyError("a fault of ours")
+    """A job that ends cancelled, and that nobody cancelled, among it: it would be missing in the end."""
 
-    with pytest.raises(ExceptionGroup) as told:
-        await spread_over(make(), Local(answering(odd), 1), watcher)
-    assert told.value.subgroup(KeyError) is not None
+    def odd(request: Request) -> str:
+        if any(message.content.startswith("message 0.") for message in request.messages):
+            raise raised
+        return at_random(request)
+
+    plan, opener = make(), answering(odd)
+    async with asyncio.timeout(60):
+        with pytest.raises(ExceptionGroup) as failed:
+            await (spread_over(plan, Local(opener, workers), watcher) if workers else run(plan, opener, watcher))
+    assert failed.value.subgroup(told) is not None
 
 
 @pytest.mark.parametrize("asked", [20, 70, 110])
