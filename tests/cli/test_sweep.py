@@ -102,7 +102,16 @@ def test_a_run_that_fails_is_told_and_so_does_the_exit_code(
     assert out.count("Failed: down--qwen3-8b--suicide_risk--seed") == 2
     last = err.strip().splitlines()[-1]
     assert last.startswith("vera-local: 2 of 6 runs failed, the first of them down--qwen3-8b--suicide_risk--seed0: ")
-    assert (tmp_path / "out" / "comparison-suicide_risk.html").exists()
+    files = [tmp_path / "out" / f"comparison-suicide_risk.{kind}" for kind in ("html", "json")]
+    missing = ", ".join(f"down--qwen3-8b--suicide_risk--seed{seed}" for seed in (0, 1))
+    for told in (out, *(path.read_text(encoding="utf-8") for path in files)):
+        assert f"Runs of the sweep that are not done, and missing here: {missing}." in told
+    text = file.read_text(encoding="utf-8")
+    kept, _, tables = text.partition("[[chatbot]]")
+    file.write_text(f"{kept}[[chatbot]]{tables.rpartition('[[chatbot]]')[2]}", encoding="utf-8")
+    assert command("sweep", file) == 1
+    assert "No comparison on suicide_risk: no run is done." in capfd.readouterr().out
+    assert not any(path.exists() for path in files), "they would tell of runs that are not in the sweep any more"
 
 
 def test_a_wrong_file_is_told_in_one_sentence(command: Command, file: Path, capfd: Output) -> None:

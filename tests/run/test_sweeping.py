@@ -238,7 +238,7 @@ def test_an_engine_that_dies_beside_a_chatbot_that_is_down_concerns_all() -> Non
 async def test_a_run_that_another_process_holds_fails_alone(
     write: Write, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = write()
+    asked = write(seeds=[0, 1], judges=[J])
     taken = asked.points[0].plan.out
 
     def busy(folder: Path) -> Any:
@@ -249,7 +249,14 @@ async def test_a_run_that_another_process_holds_fails_alone(
     monkeypatch.setattr("vera_local.run.evaluate.locked", busy)
     swept = await sweep(asked, answering(at_random), watcher)
     assert list(swept.failed) == [asked.points[0].name]
-    assert list(swept.done) == [asked.points[1].name]
+    assert list(swept.done) == [point.name for point in asked.points[1:]]
+    (one,) = compare_points(asked, swept.done)
+    assert one.compared is not None
+    assert [side.conversations for side in one.compared.judges[0].comparison.sides.values()] == [3, 6]
+    assert one.compared.notes[0] == f"Runs of the sweep that are not done, and missing here: {asked.points[0].name}."
+    monkeypatch.setattr("vera_local.run.evaluate.locked", locked)
+    (whole,) = compare_points(asked, (await sweep(asked, answering(at_random), watcher)).done)
+    assert whole.compared is not None and "missing" not in " ".join(whole.compared.notes)
 
 
 async def test_points_can_come_and_go_and_nothing_is_deleted(

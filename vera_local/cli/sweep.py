@@ -26,6 +26,7 @@ from vera_local.run.folder import ENGINE_LOG
 from vera_local.run.network import network_line
 from vera_local.run.sweep_compared import Comparison, compare_points
 from vera_local.run.sweep_file import Asked, read_sweep
+from vera_local.run.sweep_folder import comparison_files
 from vera_local.run.sweep_plan import Outlook, outlook
 from vera_local.run.sweeping import Swept
 from vera_local.run.sweeping import sweep as run_sweep
@@ -109,10 +110,15 @@ def _show_outlook(asked: Asked, told: Outlook, *, as_json: bool) -> None:
 
 def _write(out: Path, compared: list[Comparison]) -> None:
     for one in compared:
+        page, facts = comparison_files(out, one.bundle)
         if one.compared is not None:
-            write_file(out / f"comparison-{one.bundle}.html", comparison_html(runs_page(one.compared)).encode())
+            write_file(page, comparison_html(runs_page(one.compared)).encode())
             told = json.dumps(runs_told(one.compared), indent=2, ensure_ascii=False)
-            write_file(out / f"comparison-{one.bundle}.json", f"{told}\n".encode())
+            write_file(facts, f"{told}\n".encode())
+        else:
+            # Those of an earlier start compare what is not to be compared any more.
+            page.unlink(missing_ok=True)
+            facts.unlink(missing_ok=True)
 
 
 def _show(asked: Asked, swept: Swept, compared: list[Comparison], *, as_json: bool) -> None:
@@ -136,7 +142,7 @@ def _show(asked: Asked, swept: Swept, compared: list[Comparison], *, as_json: bo
 def _page(asked: Asked, one: Comparison) -> str:
     if one.compared is None:
         return f"No comparison on {one.bundle}: {one.why}."
-    return f"Comparison on {one.bundle}: {asked.out / f'comparison-{one.bundle}.html'} (and .json)."
+    return f"Comparison on {one.bundle}: {comparison_files(asked.out, one.bundle)[0]} (and .json)."
 
 
 def _as_json(asked: Asked, swept: Swept, compared: list[Comparison]) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,27 +28,37 @@ class Comparison(NamedTuple):
 
 def compare_points(asked: Asked, done: Iterable[str]) -> list[Comparison]:
     """For each bundle the runs that are `done` side by side, by every judge; the seeds of one chatbot and simulator
-    are pooled, and simulators are kept apart."""
+    are pooled, and simulators are kept apart. Runs that are not done are told in the notes."""
     bundles: dict[str, list[Point]] = {}
     for point in asked.points:
-        if point.name in set(done):
-            bundles.setdefault(point.bundle, []).append(point)
-    return [_compared(bundle, asked, points) for bundle, points in bundles.items()]
+        bundles.setdefault(point.bundle, []).append(point)
+    return [_compared(bundle, asked.out, points, frozenset(done)) for bundle, points in bundles.items()]
 
 
-def _compared(bundle: str, asked: Asked, points: Sequence[Point]) -> Comparison:
+def _compared(bundle: str, out: Path, points: Sequence[Point], done: frozenset[str]) -> Comparison:
     sides: dict[tuple[str, str], list[Point]] = {}
     for point in points:
-        sides.setdefault((point.chatbot, point.simulator), []).append(point)
+        if point.name in done:
+            sides.setdefault((point.chatbot, point.simulator), []).append(point)
+    if not sides:
+        return Comparison(bundle, None, "no run is done")
     try:
-        folders = [_side(asked.out, its) for its in sides.values()]
+        folders = [_side(out, its) for its in sides.values()]
         if len(folders) > 1:
-            return Comparison(bundle, compare_runs(folders))
+            compared = compare_runs(folders)
+            missing = _missing(point.name for point in points if point.name not in done)
+            return Comparison(bundle, replace(compared, notes=(*missing, *compared.notes)))
     except UserError as error:
         return Comparison(bundle, None, str(error))
     return Comparison(
         bundle, None, f"{folders[0]} is alone there; vera-local compare of its runs sets judges side by side"
     )
+
+
+def _missing(names: Iterable[str]) -> Iterator[str]:
+    """What a reader has to know where sides have fewer runs than were asked for, or are not there at all."""
+    if told := ", ".join(names):
+        yield f"Runs of the sweep that are not done, and missing here: {told}."
 
 
 def _side(out: Path, points: Sequence[Point]) -> Path:

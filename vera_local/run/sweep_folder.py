@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from vera_local.run.folder import ENGINE_LOG
 from vera_local.run.network import LOG
@@ -21,3 +22,8 @@ _OWN = re.compile(
 def is_own(name: str) -> bool:
     """Whether something of this name is a run of a sweep, or what a sweep puts beside its runs."""
     return _OWN.fullmatch(name) is not None
+
+
+def comparison_files(out: Path, bundle: str) -> tuple[Path, Path]:
+    """The page and the JSON of the comparison on a bundle."""
+    return out / f"comparison-{bundle}.html", out / f"comparison-{bundle}.json"
