@@ -53,6 +53,10 @@ def test_words_that_are_told_end_in_no_part_of_a_key(before: int) -> None:
     assert len(told) <= TOLD and KEY[:4] not in told
 
 
+def test_words_that_are_told_can_be_kept_in_a_file() -> None:
+    assert Keyring({}).told("half of \ud83d one, a whole \U0001f600") == "half of ? one, a whole \U0001f600"
+
+
 def test_stand_ins_are_no_secrets() -> None:
     keyring = Keyring({"BOT_KEY": "EMPTY"})
     keyring.value("BOT_KEY")

@@ -165,6 +165,36 @@ async def test_an_answer_that_is_no_completion_fails_this_request_alone(answer: 
     assert not isinstance(caught.value, EngineDied)
 
 
+CODED = {"Content-Type": "text/plain; charset=unicode_escape"}
+"""The code that a server says its words are in."""
+
+HALF = "half of \ud800 a pair"
+"""JSON can say it, and neither a file nor a request can."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        completion(HALF),
+        completion(finish=HALF),
+        completion(None) | {"choices": [{"finish_reason": "stop", "message": {"content": None, "refusal": HALF}}]},
+        httpx.Response(400, content=HALF.encode("unicode_escape"), headers=CODED),
+        httpx.Response(200, content=b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}],'
+                       b' "usage": {"prompt_tokens": Infinity, "completion_tokens": 1}}'),
+    ],
+)  # fmt: skip
+async def test_an_answer_that_cannot_be_kept_fails_this_request_alone_and_with_words_that_can(answer: Any) -> None:
+    engine = await opened(Server(**{CHAT: lambda _: answer if isinstance(answer, httpx.Response) else escaped(answer)}))
+    with pytest.raises(EngineError) as caught:
+        await engine.generate(Request(MESSAGES, SAMPLING))
+    assert not isinstance(caught.value, EngineDied)
+    assert str(caught.value).encode()
+
+
+def escaped(answer: Any) -> httpx.Response:
+    return httpx.Response(200, content=json.dumps(answer))
+
+
 @pytest.mark.parametrize("count", [960, 961, 5000])
 async def test_a_refused_request_that_is_too_long_is_an_overflow(count: int) -> None:
     engine = await opened(Server(**{CHAT: status(400, "too long"), COUNT: {"count": count}}))

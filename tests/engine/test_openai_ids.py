@@ -225,6 +225,15 @@ async def test_a_completion_that_lacks_something_fails_alone(missing: str) -> No
     assert not isinstance(caught.value, EngineDied)
 
 
+@pytest.mark.parametrize("path", [WRITE, READ_BACK])
+async def test_half_of_a_surrogate_pair_is_no_text(path: str) -> None:
+    server = Vllm(" Begin.", " Answer:", " Yes.", stopped_by="Answer:", shown=" Begin.")
+    half = written("\ud800", "length", None, [1]) if path == WRITE else {"prompt": "\ud800 Answer:"}
+    server.answers[path] = lambda _: httpx.Response(200, content=json.dumps(half))
+    with pytest.raises(EngineError, match="holds half of a surrogate pair"):
+        await (await opened(server)).generate(Request(MESSAGES, SAMPLING, stop="Answer:", begun=(1,)))
+
+
 @pytest.mark.parametrize(
     "answer",
     [

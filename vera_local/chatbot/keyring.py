@@ -79,8 +79,11 @@ class Keyring:
         return text
 
     def told(self, text: str) -> str:
-        """The beginning of another's words, on one line. Keys are hidden first: half a key would not be known."""
-        return self.hide(" ".join(text.split()))[:TOLD]
+        """The beginning of another's words, on one line. Keys are hidden first: half a key would not be known.
+
+        A `?` stands for half of a surrogate pair, which no file can hold.
+        """
+        return self.hide(" ".join(text.encode(errors="replace").decode().split()))[:TOLD]
 
 
 def _ways_to_write(key: str) -> tuple[str, ...]:

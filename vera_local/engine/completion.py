@@ -31,12 +31,13 @@ def chat_reply(answer: Mapping[str, Any]) -> Reply:
         choice = answer["choices"][0]
         message = choice["message"]
         if choice["finish_reason"] == "content_filter" or message.get("refusal"):
-            raise Refused(f"the server kept the answer back ({message.get('refusal') or 'content filter'})")
+            why = whole(str(message.get("refusal") or "content filter"))
+            raise Refused(f"the server kept the answer back ({why})")
         finish = FINISHES[choice["finish_reason"]]
         # Reasoning that the server split off is in the tokens and not in the text.
         told = () if message.get("reasoning") or message.get("reasoning_content") else choice.get("token_ids") or ()
         tokens = tuple(map(int, told[:-1] if finish is Finish.STOP else told))
-        return Reply(text_of(message["content"]), finish, _usage(answer), tokens=tokens)
+        return Reply(whole(text_of(message["content"])), finish, _usage(answer), tokens=tokens)
 
 
 def completion(answer: Mapping[str, Any], labels: Sequence[int]) -> Completion:
@@ -45,7 +46,7 @@ def completion(answer: Mapping[str, Any], labels: Sequence[int]) -> Completion:
         choice = answer["choices"][0]
         first = choice["logprobs"]["top_logprobs"][0] if labels else {}
         return Completion(
-            text_of(choice["text"]),
+            whole(text_of(choice["text"])),
             FINISHES[choice["finish_reason"]],
             choice.get("stop_reason"),
             tuple(map(int, choice["token_ids"])),
@@ -58,7 +59,7 @@ def completion(answer: Mapping[str, Any], labels: Sequence[int]) -> Completion:
 def _reading(kind: str) -> Iterator[None]:
     try:
         yield
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise EngineError(f"the server's answer lacks what {kind} has ({error!r})") from error
 
 
@@ -73,3 +74,12 @@ def text_of(content: Any) -> str:
     if content is not None and not isinstance(content, str):
         raise TypeError("the content is no text")
     return content or ""
+
+
+def whole(text: str) -> str:
+    """`text` as it is; EngineError where it holds half of a surrogate pair: no file and no request can hold that."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise EngineError("the server's answer holds half of a surrogate pair") from None
+    return text

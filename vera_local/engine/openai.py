@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from vera_local.engine.completion import Completion, chat_reply, completion
+from vera_local.engine.completion import Completion, chat_reply, completion, whole
 from vera_local.engine.labels import check_labels
 from vera_local.engine.profile import Profile
 from vera_local.engine.seam import (
@@ -82,7 +82,7 @@ class OpenAIEngine:
         answer = await self._tokenize(self._messages(messages, thinking))
         try:
             return int(answer["count"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise EngineError("the server counted no tokens; it has to be vLLM's") from error
 
     async def tokens(self, text: str) -> tuple[int, ...]:
@@ -178,7 +178,7 @@ class OpenAIEngine:
         if not ids:
             return ""
         answer = await self._beside("detokenize", {"tokens": list(ids)})
-        return str(answer.get("prompt"))
+        return whole(str(answer.get("prompt")))
 
     async def _tokenize(self, what: Mapping[str, Any]) -> dict[str, Any]:
         return await self._beside("tokenize", what)
@@ -237,5 +237,5 @@ def _behind_ids(request: Request, mark: Sequence[int]) -> dict[str, Any]:
 def _ids(answer: Mapping[str, Any]) -> list[int]:
     try:
         return [int(token) for token in answer["tokens"]]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidRequest(ONLY_VLLM) from error

@@ -144,7 +144,7 @@ def _models(response: httpx.Response, base_url: str) -> dict[str, int | None]:
         raise Unreached(f"the server at {base_url} is not ready (status {status}); try again when it is")
     try:
         return {str(model["id"]): _context(model) for model in response.json()["data"]}
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UserError(
             f"{base_url} is no OpenAI-compatible server (status {status} and no list of models); "
             "the URL usually ends in /v1"
@@ -163,7 +163,8 @@ def _answer(response: httpx.Response) -> dict[str, Any]:
         raise InvalidRequest(f"the server refuses access with status {status}")
     if status >= 400:
         kind = NotThere if status in ABSENT else InvalidRequest
-        raise kind(f"the server refused a request with status {status}: {response.text[:300]}")
+        words = response.content.decode(errors="replace")[:300]
+        raise kind(f"the server refused a request with status {status}: {words}")
     try:
         answer = response.json()
     except (ValueError, RecursionError) as error:
