@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from vera_local.engine.fake import FakeEngine
+from vera_local.engine.seam import EngineError
+
 Command = Callable[..., int]
 SMALL = ("--personas", "4", "--turns", "4")
 
@@ -103,3 +106,16 @@ def test_doctor_gives_a_remedy_for_what_fails(command: Command, capfd: pytest.Ca
     err = capfd.readouterr().err
     assert "FAILED  qwen3-32b" in err
     assert "hf download Qwen/Qwen3-32B" in err
+
+
+def test_an_engine_that_fails_outside_a_conversation_is_told_in_a_sentence(
+    command: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> int:
+        raise EngineError("the server counted no tokens")
+
+    monkeypatch.setattr(FakeEngine, "count_tokens", fail)
+    assert command("simulate", *SMALL, "--out", tmp_path / "run") == 1
+    err = capfd.readouterr().err
+    assert "Traceback" not in err
+    assert err.splitlines()[-1].startswith("vera-local: the server counted no tokens; what was finished is kept")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vera_local.chatbot import ChatbotDown
-from vera_local.engine.seam import EngineDied, EngineLost
+from vera_local.engine.seam import EngineDied, EngineError, EngineLost
 from vera_local.errors import UserError
 
 OwnFault = UserError | ChatbotDown
@@ -25,8 +25,8 @@ def _of_all(failed: BaseException) -> bool:
 
 
 def cause(group: ExceptionGroup[Exception]) -> Exception:
-    """The user's part first, then that of an engine, which can best be opened anew; the group itself without either."""
-    for kind in (UserError, EngineLost, EngineDied):
+    """The user's part first, then that of an engine, best of one that can be opened anew; the group itself without."""
+    for kind in (UserError, EngineLost, EngineDied, EngineError):
         leaf: Exception | None = group.subgroup(kind)
         while isinstance(leaf, ExceptionGroup):
             leaf = leaf.exceptions[0]
