@@ -1,19 +1,22 @@
-"""One engine of several is lost: all that waits for it is told at once, and the others go on."""
+"""One engine of several is lost, or fails: what waits for a lost one is told at once, and the others go on."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from vera_local.engine.fake import FakeEngine
-from vera_local.engine.replica import Replica, ReplicaLost
+from vera_local.engine.replica import FAILURES, Failing, Replica, ReplicaLost
 from vera_local.engine.seam import (
     ChatMessage,
+    ContextOverflow,
     Engine,
     EngineDied,
     EngineError,
     InvalidRequest,
+    Refused,
     Reply,
     Request,
     Sampling,
@@ -156,3 +159,106 @@ async def test_an_engine_that_fails_while_it_is_given_up_is_lost_all_the_same() 
     with pytest.raises(ReplicaLost):
         await asyncio.wait_for(waiting, timeout=5)
     assert issubclass(ReplicaLost, EngineError)
+
+
+class Sick(FakeEngine):
+    """Raises `error` where it is asked for what is `bad`, and counts no tokens then."""
+
+    def __init__(self, error: EngineError, bad: Callable[[Request], bool] = lambda request: True) -> None:
+        super().__init__(self._answered)
+        self.error: EngineError | None = error
+        self._bad = bad
+
+    def _answered(self, request: Request) -> str:
+        if self.error is not None and self._bad(request):
+            raise self.error
+        return "hello"
+
+    async def count_tokens(self, messages: Sequence[ChatMessage], *, thinking: bool = False) -> int:
+        if self.error is not None:
+            raise self.error
+        return await super().count_tokens(messages, thinking=thinking)
+
+
+def pool_of(*engines: FakeEngine, returns: bool = True) -> tuple[list[Replica], list[EngineDied]]:
+    """Their replicas, and why some are lost."""
+    replicas, lost = list[Replica](), list[EngineDied]()
+    replicas += [Replica(it, replicas, lambda _, died: lost.append(died), returns=returns) for it in engines]
+    return replicas, lost
+
+
+FAULTS = [EngineError("status 500"), InvalidRequest("404: no such model")]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_request_is_an_error_only_where_all_fail_at_it(fault: EngineError) -> None:
+    poisonous = Sick(fault, lambda request: request is FATAL), Sick(EngineError("another")), FakeEngine(lambda _: "hi")
+    (first, *_), lost = pool_of(*poisonous)
+    assert (await first.generate(FATAL)).text == "hi"
+    (first, *_), lost = pool_of(*poisonous[:2])
+    for _ in range(2 * FAILURES):
+        with pytest.raises(type(fault)) as told:
+            await first.generate(FATAL)
+        assert told.value is fault
+    assert lost == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_one_that_fails_again_and_again_at_what_others_answer_is_lost(fault: EngineError) -> None:
+    sick, well = Sick(fault), Mortal()
+    (first, second), lost = pool_of(sick, well)
+    for _ in range(FAILURES - 1):
+        assert (await first.generate(HELLO)).text == "hello"
+    sick.error = None
+    await first.generate(HELLO)
+    sick.error = fault
+    for _ in range(FAILURES - 1):
+        await first.generate(HELLO)
+    assert first.open, "a good reply begins the count anew"
+    assert (await first.generate(HELLO)).text == "hello", "that one is not lost with it"
+    assert not first.open and second.open
+    assert [type(died) for died in lost] == [Failing] and str(fault) in str(lost[0])
+    with pytest.raises(ReplicaLost):
+        await first.generate(HELLO)
+
+
+async def test_one_that_cannot_return_is_not_given_up_for_its_failures() -> None:
+    (first, _), lost = pool_of(Sick(FAULTS[0]), Mortal(), returns=False)
+    for _ in range(2 * FAILURES):
+        assert (await first.generate(HELLO)).text == "hello"
+    assert first.open and lost == []
+
+
+@pytest.mark.parametrize("own", [ContextOverflow(5, 4), Refused("kept back")])
+async def test_what_no_other_engine_would_change_is_asked_of_none(own: EngineError) -> None:
+    well = Mortal()
+    (first, _), lost = pool_of(Sick(own), well)
+    for _ in range(2 * FAILURES):
+        with pytest.raises(type(own)):
+            await first.generate(HELLO)
+    assert (well.asked, lost) == (0, [])
+
+
+async def test_where_the_one_that_helps_is_lost_the_job_is_told_to_move() -> None:
+    helper = Mortal()
+    (first, second, third), _ = pool_of(Sick(FAULTS[0]), helper, Mortal())
+    helper.dead = True
+    with pytest.raises(ReplicaLost):
+        await first.generate(HELLO)
+    assert [it.open for it in (first, second, third)] == [True, False, True]
+    assert (await first.generate(HELLO)).text == "hello"
+
+
+async def test_whoever_tries_one_alone_sees_its_failures() -> None:
+    (first, _), _ = pool_of(Sick(FAULTS[0]), Mortal())
+    with pytest.raises(EngineError, match="status 500"):
+        await first.alone.generate(HELLO)
+
+
+async def test_tokens_are_counted_by_a_sibling_where_it_fails_to() -> None:
+    (first, _), lost = pool_of(Sick(FAULTS[0]), Mortal())
+    assert await first.count_tokens(HELLO.messages) == 2
+    (first, _), _ = pool_of(Sick(FAULTS[0]), Sick(FAULTS[0]))
+    with pytest.raises(EngineError, match="status 500"):
+        await first.count_tokens(HELLO.messages)
+    assert lost == []

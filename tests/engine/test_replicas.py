@@ -8,9 +8,9 @@ import pytest
 
 from vera_local.engine import replicas
 from vera_local.engine.fake import FakeEngine
-from vera_local.engine.replica import ReplicaLost
+from vera_local.engine.replica import FAILURES, ReplicaLost
 from vera_local.engine.replicas import Replicas, Site
-from vera_local.engine.seam import ChatMessage, Engine, EngineDied, Limits, Request, Sampling
+from vera_local.engine.seam import ChatMessage, Engine, EngineDied, EngineError, Limits, Request, Sampling
 from vera_local.engine.server import Unreached
 from vera_local.errors import UserError
 
@@ -25,6 +25,8 @@ class Places:
         self.refuses: dict[int, Exception] = {}
         self.contexts = [1000] * size
         self.dead: set[FakeEngine] = set()
+        self.sick: set[int] = set()
+        self.hangs = False
         self.told: list[str] = []
         self.tries = 0
         self.replicas = Replicas([Site(self._opener(n), f"http://{n}/v1" if served else None) for n in range(size)],
@@ -35,13 +37,17 @@ class Places:
             self.tries += 1
             if place in self.refuses:
                 raise self.refuses[place]
-            engine = FakeEngine(lambda request: self._answer(engine), Limits(self.contexts[place], None, 4))
+            engine = FakeEngine(lambda request: self._answer(place, engine), Limits(self.contexts[place], None, 4))
             self.engines[place].append(engine)
             return engine
 
         return open_engine
 
-    def _answer(self, engine: FakeEngine) -> str:
+    async def _answer(self, place: int, engine: FakeEngine) -> str:
+        if self.hangs:
+            await asyncio.Event().wait()
+        if place in self.sick:
+            raise EngineError("status 500")
         if engine in self.dead:
             raise EngineDied("the server no longer answers")
         return "hello"
@@ -125,6 +131,45 @@ async def test_a_server_that_was_lost_comes_back() -> None:
     assert (await places.replicas.engines[0].generate(HELLO)).text == "hello"
     await places.replicas.aclose()
     assert [engine.closed for engine in places.engines[0]] == [True, True]
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_server_that_failed_comes_back_when_it_answers_what_it_failed_at() -> None:
+    places = Places(2)
+    await places.replicas.open()
+    places.sick.add(0)
+    for _ in range(FAILURES):
+        assert (await places.replicas.engines[0].generate(HELLO)).text == "hello"
+    (told,) = places.told
+    assert told.startswith(f"the server at http://0/v1 failed at {FAILURES} requests in a row that others answered")
+    assert told.endswith("so: status 500; what was under way there goes on elsewhere (1 of 2 left)")
+    async with asyncio.timeout(5):
+        while len(places.engines[0]) < 4 or not places.engines[0][2].closed:
+            await asyncio.sleep(0)
+        assert len(places.told) == 1, "it lists its model all the time"
+        assert [len(engine.requests) for engine in places.engines[0][1:3]] == [1, 1], "one request each time"
+        places.sick.clear()
+        while len(places.told) == 1:
+            await asyncio.sleep(0)
+    assert places.told[1:] == ["the server at http://0/v1 answers again and is given conversations again"]
+    assert (await places.replicas.engines[0].generate(HELLO)).text == "hello"
+    await places.replicas.aclose()
+    assert all(engine.closed for of_one in places.engines for engine in of_one)
+
+
+async def test_a_trial_ends_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas, "PAUSES", (0.0,))
+    places = Places(2)
+    await places.replicas.open()
+    places.sick.add(0)
+    for _ in range(FAILURES):
+        await places.replicas.engines[0].generate(HELLO)
+    places.hangs = True
+    async with asyncio.timeout(5):
+        while len(places.engines[0]) == 1 or not places.engines[0][-1].requests:
+            await asyncio.sleep(0)
+    await places.replicas.aclose()
+    assert all(engine.closed for of_one in places.engines for engine in of_one)
 
 
 @pytest.mark.usefixtures("at_once")

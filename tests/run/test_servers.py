@@ -1,15 +1,12 @@
-"""Runs on several OpenAI-compatible servers, of which some are lost: they end as a run on one does."""
+"""Runs on several OpenAI-compatible servers, of which some are lost or fail: they end as a run on one does."""
 
 from __future__ import annotations
 
-import asyncio
 import io
-import json
 import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,87 +14,21 @@ import httpx
 import pytest
 from rich.console import Console
 
-from tests.answers import at_random, choices
+from tests.answers import at_random
 from tests.chatbot.serving import Served, Sessions
 from tests.kept import must_be_the_same
+from tests.run.boxes import REQUESTS, URLS, Boxes, Counting
 from tests.run.conftest import MakePlan, Opened
 from tests.run.held import held
 from tests.run.test_chatbots import KEY, replies, sessions_table
 from vera_local.engine import replicas, server
 from vera_local.engine.fake import FakeEngine
-from vera_local.engine.openai import OpenAIEngine
 from vera_local.engine.seam import Engine, EngineDied, EngineLost, Limits, Request
 from vera_local.errors import UserError
 from vera_local.run import Opening, Plan, Watcher, judge_run, run
 from vera_local.run import manifest as manifests
-from vera_local.run.progress import Meter
 
 Answering = Callable[..., Opened]
-
-URLS = tuple(f"http://box{n}:8000/v1" for n in range(3))
-REQUESTS = 3
-
-
-class Box(httpx.AsyncBaseTransport):
-    """A served model whose replies depend on the request alone. It is gone once it answered `lives` requests: nobody
-    listens there any more, or it says `status` to everything."""
-
-    def __init__(self) -> None:
-        self.lives: int | None = None
-        self.status: int | None = None
-        self.context = 100_000
-        self.in_flight = self.peak = 0
-        self.heard: list[dict[str, Any]] = []
-        self.opened = 0
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self.lives is not None and self.lives <= 0:
-            if self.status is None:
-                raise httpx.ConnectError("connection refused")
-            return httpx.Response(self.status)
-        if request.url.path == "/v1/models":
-            return httpx.Response(200, json={"data": [{"id": "m", "max_model_len": self.context}]})
-        if request.url.path != "/v1/chat/completions":
-            return httpx.Response(404)
-        self.in_flight += 1
-        self.peak = max(self.peak, self.in_flight)
-        try:
-            await asyncio.sleep(0.001)
-            return self._answered(json.loads(request.content))
-        finally:
-            self.in_flight -= 1
-
-    def _answered(self, body: dict[str, Any]) -> httpx.Response:
-        self.heard.append(body)
-        if self.lives is not None:
-            self.lives -= 1
-        draw, pattern = random.Random(body["seed"]), body.get("structured_outputs", {}).get("regex")
-        text = f"message {draw.random()}"
-        if pattern is not None:
-            text = draw.choice(choices(pattern))
-        answer = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "usage": USAGE}
-        return httpx.Response(200, json=answer)
-
-
-USAGE = {"prompt_tokens": 12, "completion_tokens": 3}
-
-
-class Boxes:
-    """Opens engines on boxes, and fake ones for what this machine is to host."""
-
-    def __init__(self) -> None:
-        self.at = {url: Box() for url in URLS}
-
-    async def __call__(self, opening: Opening) -> Engine:
-        if opening.server is None:
-            return FakeEngine(at_random)
-        box = self.at[opening.server.url]
-        box.opened += 1
-        return await OpenAIEngine.open(opening.player.profile, opening.server, None, box)
-
-    @property
-    def first(self) -> Box:
-        return self.at[URLS[0]]
 
 
 @pytest.fixture(autouse=True)
@@ -128,28 +59,6 @@ async def calm(tmp_path: Path, serve: MakePlan, watcher: Watcher) -> Path:
     plan = serve(1, out=tmp_path / "calm")
     await run(plan, Boxes(), watcher)
     return plan.out
-
-
-class Counting(Watcher):
-    """Keeps the meters of the stages, and what is told."""
-
-    def __init__(self) -> None:
-        self.told = io.StringIO()
-        self.meters: list[Meter] = []
-        super().__init__(Console(file=self.told, width=400))
-
-    @contextmanager
-    def stage(self, meter: Meter) -> Iterator[Callable[[], None]]:
-        self.meters.append(meter)
-        with super().stage(meter) as changed:
-            yield changed
-
-    def must_have_counted_right(self) -> None:
-        """Each meter is at its end, though conversations moved."""
-        assert sum(meter.moved for meter in self.meters) > 0
-        assert [meter.in_flight for meter in self.meters] == [0] * len(self.meters)
-        assert [meter.steps_done for meter in self.meters] == [meter.steps for meter in self.meters]
-        assert [meter.jobs_done for meter in self.meters] == [meter.jobs for meter in self.meters]
 
 
 @pytest.fixture
@@ -203,6 +112,46 @@ async def test_a_server_that_is_lost_while_it_judges_is_done_without(
     await judge_run(plan, boxes, counting)
     must_be_the_same(plan.out, calm)
     counting.must_have_counted_right()
+
+
+SICK = {
+    "fails": httpx.Response(500),
+    "forgot its model": httpx.Response(404, json={"error": {"message": "The model `m` does not exist."}}),
+    "is replaced by a page": httpx.Response(200, text="<html>maintenance</html>"),
+}
+
+
+@pytest.mark.parametrize("how", SICK)
+async def test_a_server_that_lists_its_model_and_answers_nothing_is_done_without(
+    serve: MakePlan, boxes: Boxes, calm: Path, how: str
+) -> None:
+    plan, watcher = serve(3), Counting()
+    boxes.at[URLS[1]].lives, boxes.at[URLS[1]].sick = 6, SICK[how]
+    await run(plan, boxes, watcher)
+    must_be_the_same(plan.out, calm)
+    assert watcher.told.getvalue().count(f"the server at {URLS[1]} failed at 3 requests in a row") == 1
+    watcher.must_have_counted_right()
+
+
+async def test_a_server_that_answers_nothing_while_it_judges_is_done_without(
+    serve: MakePlan, boxes: Boxes, watcher: Watcher, calm: Path
+) -> None:
+    plan, counting = serve(2), Counting()
+    await run(plan, boxes, watcher, judge=False)
+    boxes.first.lives, boxes.first.sick = 5, SICK["fails"]
+    await judge_run(plan, boxes, counting)
+    must_be_the_same(plan.out, calm)
+    counting.must_have_counted_right()
+
+
+async def test_a_new_judge_begins_only_where_each_of_its_servers_answers_its_trial(
+    serve: MakePlan, boxes: Boxes, watcher: Watcher
+) -> None:
+    plan = serve(2)
+    await run(plan, boxes, watcher, judge=False)
+    boxes.at[URLS[1]].lives, boxes.at[URLS[1]].sick = 0, SICK["forgot its model"]
+    with pytest.raises(UserError, match="The model `m` does not exist"):
+        await judge_run(plan, boxes, watcher)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -9,7 +9,7 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from vera_local.engine.closing import close_all
-from vera_local.engine.replica import Replica
+from vera_local.engine.replica import Failing, Replica
 from vera_local.engine.seam import Engine, EngineDied, EngineError
 from vera_local.engine.server import Unreached
 from vera_local.errors import UserError
@@ -72,7 +72,8 @@ class Replicas:
     async def _at(self, place: int) -> Engine:
         if len(self._sites) == 1:
             return await self._sites[place].open()
-        replica = Replica(await self._alike(place), self._siblings, partial(self._lost, place))
+        returns = self._sites[place].url is not None
+        replica = Replica(await self._alike(place), self._siblings, partial(self._lost, place), returns=returns)
         self._siblings.append(replica)
         return replica
 
@@ -90,19 +91,20 @@ class Replicas:
         return engine
 
     def _lost(self, place: int, replica: Replica, died: EngineDied) -> None:
-        left = sum(sibling.open for sibling in self._siblings)
-        self._say(f"{died}; what was under way there goes on elsewhere ({left} of {len(self._sites)} left)")
-        if self._sites[place].url is not None:
-            task = asyncio.create_task(self._bring_back(place, replica))
+        left, url = sum(sibling.open for sibling in self._siblings), self._sites[place].url
+        told = f"the server at {url} {died}" if isinstance(died, Failing) else str(died)
+        self._say(f"{told}; what was under way there goes on elsewhere ({left} of {len(self._sites)} left)")
+        if url is not None:
+            task = asyncio.create_task(self._bring_back(place, replica, died))
             self._returning.add(task)
             task.add_done_callback(self._returning.discard)
 
-    async def _bring_back(self, place: int, replica: Replica) -> None:
+    async def _bring_back(self, place: int, replica: Replica, died: EngineDied) -> None:
         """Try the server again until it answers, and give it jobs again."""
         for pause in chain(PAUSES, repeat(PAUSES[-1])):
             await asyncio.sleep(pause)
             try:
-                lost = replica.reopen(await self._alike(place))
+                lost = replica.reopen(await self._tried(place, died))
             except (Unreached, EngineError):
                 continue
             except UserError as error:
@@ -111,3 +113,14 @@ class Replicas:
             self._say(f"the server at {self._sites[place].url} answers again and is given conversations again")
             await lost.aclose()
             return
+
+    async def _tried(self, place: int, died: EngineDied) -> Engine:
+        """A new engine there, which answers what the one before it failed at."""
+        engine = await self._alike(place)
+        if isinstance(died, Failing):
+            try:
+                await engine.generate(died.request)
+            except BaseException:
+                await engine.aclose()
+                raise
+        return engine

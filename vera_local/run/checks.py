@@ -21,7 +21,7 @@ from vera_local.engine.probe import (
     probe_system,
     probe_thinking,
 )
-from vera_local.engine.replica import ReplicaLost
+from vera_local.engine.replica import Replica, ReplicaLost
 from vera_local.engine.seam import Engine, EngineDied, EngineError
 from vera_local.errors import UserError
 from vera_local.judge import Judge, Mode
@@ -43,6 +43,7 @@ async def try_judges(engines: Iterable[Engine], seats: Sequence[Seat], say: Say)
 
 async def check_judges(engine: Engine, seats: Sequence[Seat], say: Say) -> None:
     """Try an engine for the judges that share it. Raises UserError where none of their verdicts could be trusted."""
+    engine = engine.alone if isinstance(engine, Replica) else engine
     name = seats[0].player.profile.name
     await probe_constraint(engine, name)
     await probe_system(engine, name)
