@@ -199,7 +199,7 @@ def gathering(size: int, pace: Pace, wire: Wire = at_once) -> Gathering:
 
     @asynccontextmanager
     async def gather(plan: Plan, lines: Sequence[Line], jobs: int, watcher: Watcher) -> AsyncIterator[Fleet]:
-        yield StandIns(Script.of(plan), lines, pace, size, wire)
+        yield StandIns(Script.of(plan), pace, size, wire)
 
     return gather
 
@@ -209,10 +209,9 @@ class StandIns:
     """A fleet of them."""
 
     script: Script
-    lines: Sequence[Line]
     pace: Pace
     size: int
     wire: Wire
 
-    async def start(self, number: int) -> Remote:
-        return StandIn(f"worker {number}", self.script, self.lines, self.pace, self.wire)
+    async def start(self, number: int, lines: Sequence[Line]) -> Remote:
+        return StandIn(f"worker {number}", self.script, lines, self.pace, self.wire)

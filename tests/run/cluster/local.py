@@ -63,15 +63,14 @@ class LocalFleet:
     """So many workers, each with engines of its own."""
 
     plan: Plan
-    lines: Sequence[Line]
     opener: Opener
     size: int
     lose: Lose
     started: list[LocalRemote] = field(default_factory=list)
 
-    async def start(self, number: int) -> Remote:
+    async def start(self, number: int, lines: Sequence[Line]) -> Remote:
         await asyncio.sleep(0)
-        worker = Worker(share_of(self.plan, self.size), self.opener, self.lines)
+        worker = Worker(share_of(self.plan, self.size), self.opener, lines)
         self.started.append(LocalRemote(f"worker {number}", number, worker, self.lose))
         return self.started[-1]
 
@@ -91,6 +90,6 @@ class Local:
     async def __call__(
         self, plan: Plan, lines: Sequence[Line], jobs: int, watcher: Watcher
     ) -> AsyncIterator[LocalFleet]:
-        fleet = LocalFleet(plan, lines, self._opener, min(self._size, jobs), self._lose)
+        fleet = LocalFleet(plan, self._opener, min(self._size, jobs), self._lose)
         self.fleets.append(fleet)
         yield fleet

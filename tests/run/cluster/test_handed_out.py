@@ -45,6 +45,7 @@ class Workers:
 
     def __init__(self, store: Store, dispatch: Dispatch) -> None:
         self._store, self._dispatch = store, dispatch
+        self._lines = dispatch.open_lines
         self._count = 0
         self.finished: list[tuple[Line, str]] = []
         self.held: dict[int, list[Task]] = {}
@@ -62,9 +63,9 @@ class Workers:
         worker = self._places[place]
         match what:
             case "ask":
-                self._dispatch.enter(worker, Report(wants=dict.fromkeys(self._dispatch.lines, which % 3)))
+                self._dispatch.enter(worker, Report(wants=dict.fromkeys(self._lines, which % 3)))
             case "starve":
-                line = self._dispatch.lines[which % len(self._dispatch.lines)]
+                line = self._lines[which % len(self._lines)]
                 self._dispatch.enter(worker, Report(wants={line: 1}, starved=frozenset({line})))
             case "do" if held := self.held[worker]:
                 self._do(worker, held[which % len(held)])
@@ -116,8 +117,8 @@ class Workers:
         """Whoever has nothing to do says so, and each works on until all is done."""
         for _ in range(200):
             for place, worker in enumerate(self._places):
-                for line in range(len(self._dispatch.lines)):
-                    if not any(its.line == self._dispatch.lines[line] for its in self.held[worker]):
+                for line in range(len(self._lines)):
+                    if not any(its.line == self._lines[line] for its in self.held[worker]):
                         self.step("starve", place, line)
                 self.step("do", place, 0)
             if self._dispatch.done:

@@ -140,8 +140,8 @@ class Losing:
     def size(self) -> int:
         return self.fleet.size
 
-    async def start(self, number: int) -> Remote:
-        return _Watched(await self.fleet.start(number), self)
+    async def start(self, number: int, lines: Sequence[Line]) -> Remote:
+        return _Watched(await self.fleet.start(number, lines), self)
 
     def wrote(self, remote: RayRemote, report: Report) -> None:
         self.written += len(report.written)

@@ -77,6 +77,37 @@ async def test_judging_alone_takes_back_no_ending(make: MakePlan, answering: Ans
     assert rows(plan, ENDINGS) == before
 
 
+APART = {"simulator": "qwen3-8b", "chatbot": "qwen3-14b", "judge": "smollm2-135m-instruct"}
+
+
+def opened(opener: Any) -> list[str]:
+    return [opening.player.profile.name for opening in opener.openings]
+
+
+async def test_where_only_judging_is_left_only_judges_are_opened(
+    make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan, opener = make(**APART), answering(at_random)
+    await run(plan, answering(at_random), watcher, judge=False)
+    await spread_over(plan, Local(opener, 2), watcher)
+    assert opened(opener) == ["smollm2-135m-instruct"] * 2
+
+
+async def test_a_worker_that_comes_when_all_conversations_were_held_opens_judges_alone(
+    make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path
+) -> None:
+    alone, plan, opener = make(out=tmp_path / "alone", **APART), make(**APART), answering(late(1), SMALL)
+    await run(alone, answering(at_random), watcher)
+
+    def lose(number: int, written: int) -> bool:
+        return number == 0 and all(ending for _, ending, _ in rows(plan, ENDINGS))
+
+    await spread_over(plan, Local(opener, 1, lose), watcher)
+    assert sorted(opened(opener)[:3]) == sorted(APART.values())
+    assert opened(opener)[3:] == ["smollm2-135m-instruct"]
+    assert contents(plan) == contents(alone)
+
+
 def down() -> Callable[..., str]:
     def reply(message: str, history: object) -> str:
         raise ValueError("gone")

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from vera_local.errors import UserError
 from vera_local.run import Opening, Plan, Watcher, manifest, run
 from vera_local.run.cluster import drive
 from vera_local.run.cluster.spread import spread
-from vera_local.run.cluster.wire import Failure, Ready
+from vera_local.run.cluster.wire import Failure, Ready, Report
 from vera_local.run.folder import prepare_folder
 from vera_local.run.store import Store
 
@@ -126,6 +127,19 @@ async def test_what_a_user_has_to_see_to_ends_all(make: MakePlan, answering: Ans
 
     with pytest.raises(UserError, match=r"worker 0: model\.safetensors is missing"):
         await spread_over(make(**HOW), Local(broken, 2), watcher)
+
+
+async def test_a_worker_that_ends_early_and_does_not_say_why_is_no_end_of_the_run(
+    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = LocalRemote.report
+
+    async def too_early(remote: LocalRemote, pause: float) -> Report:
+        return replace(await report(remote, pause), ended=True)
+
+    monkeypatch.setattr(LocalRemote, "report", too_early)
+    with pytest.raises(RuntimeError, match="every worker ended, none told why"):
+        await spread_over(make(**HOW), Local(answering(at_random), 2), watcher)
 
 
 async def test_a_conversation_is_judged_where_it_was_held(

@@ -54,14 +54,14 @@ class Dispatch:
         self._close()
 
     @property
-    def lines(self) -> tuple[Line, ...]:
-        """The kinds of work that there are."""
-        return tuple(self._backlogs)
+    def open_lines(self) -> tuple[Line, ...]:
+        """The kinds of work that something is still missing of."""
+        return tuple(line for line in self._backlogs if line not in self.closed)
 
     @property
     def done(self) -> bool:
         """Whether nothing is missing any more."""
-        return len(self.closed) == len(self._backlogs)
+        return not self.open_lines
 
     @property
     def finished(self) -> int:

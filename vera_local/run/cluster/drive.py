@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -53,6 +53,8 @@ class Drive:
                     group.create_task(self._keep_one())
         except ExceptionGroup as failed:
             raise cause(failed) from failed
+        if not self.dispatch.done:
+            raise RuntimeError("every worker ended, none told why, and not all is done")
 
     async def _keep_one(self) -> None:
         """One worker after the other, each in the place of one that was lost."""
@@ -72,13 +74,16 @@ class Drive:
         self.say(f"{lost}; what it had not finished goes on elsewhere, and another worker is started in its place")
 
     async def _work_with(self, number: int) -> None:
-        remote = await self.fleet.start(number)
+        # What has ended by now needs no engines.
+        lines = self.dispatch.open_lines
+        remote = await self.fleet.start(number, lines)
         try:
             ready = await self._opened(remote)
             if isinstance(ready, Failure):
                 raise _raised(ready, remote)
             if ready is not None:
-                await self._serve(number, remote, self.dispatch.join(number, remembers=ready.remembers))
+                news = self.dispatch.join(number, remembers=ready.remembers)
+                await self._serve(number, remote, self._feed(number, remote, lines, news))
         finally:
             await _whole(remote.stop())
 
@@ -92,8 +97,8 @@ class Drive:
             opening.cancel()
             over.cancel()
 
-    async def _serve(self, number: int, remote: Remote, news: asyncio.Event) -> None:
-        feeding = asyncio.create_task(self._feed(number, remote, news))
+    async def _serve(self, number: int, remote: Remote, feed: Coroutine[Any, Any, None]) -> None:
+        feeding = asyncio.create_task(feed)
         try:
             await self._listen(number, remote, feeding)
         finally:
@@ -121,15 +126,15 @@ class Drive:
             if report.ended:
                 return
 
-    async def _feed(self, number: int, remote: Remote, news: asyncio.Event) -> None:
-        """Give the worker what it asks for, until every line is closed."""
-        told: set[Line] = set()
-        while len(told) < len(self.dispatch.lines):
+    async def _feed(self, number: int, remote: Remote, lines: Iterable[Line], news: asyncio.Event) -> None:
+        """Give the worker what it asks for, until every line that it has is closed."""
+        left = set(lines)
+        while left:
             news.clear()
-            tasks, closed = self.dispatch.take(number), self.dispatch.closed - told
+            tasks, closed = self.dispatch.take(number), self.dispatch.closed & left
             if tasks or closed:
                 await remote.give(tasks, closed)
-                told |= closed
+                left -= closed
             await news.wait()
 
     def _tell(self, line: str) -> None:

@@ -45,6 +45,6 @@ class Fleet(Protocol):
         """How many workers there are to be."""
         ...
 
-    async def start(self, number: int) -> Remote:
-        """Start the worker of that number; it gets its engines ready by itself. Raises WorkerLost."""
+    async def start(self, number: int, lines: Sequence[Line]) -> Remote:
+        """Start the worker of that number for these lines; it gets its engines ready by itself. Raises WorkerLost."""
         ...

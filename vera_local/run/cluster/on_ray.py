@@ -170,14 +170,13 @@ class RayFleet:
 
     ray: ModuleType
     plan: Plan
-    lines: Sequence[Line]
     shape: Shape
     cpus: int
     size: int
     make_opener: MakeOpener
     say: Callable[[str], None]
 
-    async def start(self, number: int) -> RayRemote:
+    async def start(self, number: int, lines: Sequence[Line]) -> RayRemote:
         actor = self.ray.remote(Actor).options(
             num_cpus=self.cpus,
             num_gpus=self.shape.gpus,
@@ -187,7 +186,7 @@ class RayFleet:
             runtime_env=environment(),
         )
         plan, keys = share_of(self.plan, self.size), keys_of(self.plan.config)
-        started = actor.remote(plan, self.lines, self.make_opener, keys, self.cpus, Path.cwd())
+        started = actor.remote(plan, lines, self.make_opener, keys, self.cpus, Path.cwd())
         return RayRemote(self.ray, started, f"worker {number}", self.say)
 
 
@@ -218,7 +217,7 @@ async def on_ray(
         told = f"{size} worker{'s' if size > 1 else ''} on {len(fitting)} machine{'s' if len(fitting) > 1 else ''}"
         watcher.say(f"Ray: {told}, each with {shape.told}.")
         manifest.enter_cluster(plan.out, ray.__version__, size, shape.gpus, [node.name for node in fitting])
-        yield RayFleet(ray, plan, lines, shape, shape.cpus(fitting, size), size, make_opener, watcher.say)
+        yield RayFleet(ray, plan, shape, shape.cpus(fitting, size), size, make_opener, watcher.say)
 
 
 def _must_fit(address: str, shape: Shape, fitting: Sequence[Node]) -> None:

@@ -31,7 +31,7 @@ async def spread(plan: Plan, store: Store, gather: Gathering, watcher: Watcher, 
     if dispatch.done:
         return
     with ledger:
-        async with gather(plan, dispatch.lines, dispatch.jobs, watcher) as fleet:
+        async with gather(plan, dispatch.open_lines, dispatch.jobs, watcher) as fleet:
             drive = Drive(dispatch, fleet, watcher.say, partial(attempts.write, plan.out / LOG))
             with dispatch.shown(watcher):
                 await drive.until_done()
