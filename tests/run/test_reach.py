@@ -107,6 +107,17 @@ async def test_a_cache_that_holds_few_conversations_is_named(make: MakePlan) -> 
     assert "each worker has room for" in told.bounds[0].why
 
 
+async def test_workers_with_few_conversations_wait_for_the_length_of_one(make: MakePlan) -> None:
+    plan = make(**ONE, personas=100, turns=30, repeats=2)
+    (few, some), most = [await on(plan, gpus) for gpus in (8, 16)], await on(plan, 200)
+    room = min(line.at_once or 0 for line in few.alone.lines)
+    assert 200 / 16 < room < 200 / 8
+    assert [told.bounds[0].name for told in (few, some, most)] == ["KV cache", "GPUs", "length of one conversation"]
+    assert most.bounds[0].why == "all of a worker's go on at once, 1 at most"
+    assert few.seconds is not None and some.seconds is not None and most.seconds is not None
+    assert few.seconds > some.seconds > most.seconds == (await on(plan, 100)).seconds
+
+
 async def test_a_chatbot_that_takes_few_requests_is_named(make: MakePlan) -> None:
     slow = {"kind": "openai", "model": "m", "url": "http://127.0.0.1:9/v1", "requests_per_minute": 60.0}
     plan = make(**ONE | {"chatbot": slow}, personas=10, turns=4)

@@ -5,6 +5,7 @@ Arithmetic on the forecast of one worker; opens nothing and knows no cluster.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -193,15 +194,18 @@ def _of_engines(alone: Forecast, workers: int) -> Iterator[Bound]:
     seconds = _engines_seconds(alone, workers)
     if seconds is None:
         return
-    yield Bound(*_what_is_scarce(alone), seconds=seconds)
+    yield Bound(*_what_is_scarce(alone, workers), seconds=seconds)
 
 
-def _what_is_scarce(alone: Forecast) -> tuple[str, str]:
+def _what_is_scarce(alone: Forecast, workers: int) -> tuple[str, str]:
     """What the engines would have to have more of, and why, told of the work that takes them longest."""
+    each = math.ceil(alone.plan.count / workers)
+    if _engines_seconds(alone, workers) == _latency(alone):
+        return "length of one conversation", f"all of a worker's go on at once, {each:,} at most"
     line = max(alone.lines, key=lambda line: line.seconds or 0.0)
     player, chatbot, at_once = line.part.player, alone.plan.chatbot, line.at_once
     engine = None if player is None else alone.housing.engines.get(key_of(player))
-    if engine is None or at_once is None or at_once >= min(alone.plan.count, engine.most):
+    if engine is None or at_once is None or at_once >= min(each, engine.most):
         return ("GPUs", "they compute all the time") if alone.machine.gpus else ("engines", "they work all the time")
     if line.part.place.stage == TALK and isinstance(chatbot, Manners) and at_once >= chatbot.concurrency:
         return "the chatbot's limit", f"each worker may ask {chatbot.title} for {chatbot.concurrency:,} replies at once"
