@@ -23,6 +23,7 @@ from vera_local.run.store import NAME
 MakePlan = Callable[..., Plan]
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 NEAR = 0.06
+ROLES = ("simulator", "chatbot", "judge")
 ONE = {"simulator": "qwen3-32b-fp8", "chatbot": "qwen3-32b-fp8", "judge": ["qwen3-32b-fp8"]}
 SHORT = {"bundle": "psychosis", "turns": 2, "personas": 19, "chatbot": "qwen3-14b", "judge": ["qwen3-14b"]}
 
@@ -133,8 +134,19 @@ async def test_a_worker_has_the_gpus_that_its_models_need(make: MakePlan) -> Non
     assert (await on(make(**two), 8, "H100 SXM")).workers == 4, "but not one of 80 GB"
     assert (await on(make(**two, ray="local", actor_gpus=4), 8)).workers == 2
     assert (await on(make(**two, ray="local", actors=3), 8)).workers == 3
+    without = shape_of(make(**two, ray="local", actors=3, actor_gpus=0), Machine("cuda", "H200", 10**11, 8))
+    assert (without.workers, without.machine.gpus) == (3, 0)
     with pytest.raises(UserError, match="--gpus 2: one worker of this run needs 4; give at least as many"):
         await on(make(**two, ray="local", actor_gpus=4), 2)
+
+
+def test_workers_without_a_gpu_are_as_many_as_are_asked_for(make: MakePlan) -> None:
+    machine, served = Machine("cpu", "2 cores", 10**12, 0), dict.fromkeys(ROLES, "qwen3-14b@http://127.0.0.1:9/v1")
+    assert shape_of(make(**ONE, ray="local", personas=20, actors=8), machine).workers == 8
+    assert shape_of(make(**ONE, ray="local", personas=20), machine).workers == 1
+    assert shape_of(make(**ONE, ray="local", personas=2, actors=8), machine).workers == 2
+    on_servers = shape_of(make(**served, ray="local", personas=20, actors=8), replace(machine, device="cuda", gpus=2))
+    assert (on_servers.workers, on_servers.machine.gpus) == (8, 0), "they host nothing"
 
 
 async def test_without_a_known_speed_no_limit_is_made_up(make: MakePlan) -> None:

@@ -128,14 +128,16 @@ def shape_of(plan: Plan, machine: Machine) -> Shape:
     each = machine.gpus and _gpus_each(plan, machine)
     if each > machine.gpus:
         raise UserError(f"--gpus {machine.gpus}: one worker of this run needs {each}; give at least as many")
-    room = machine.gpus // each if each else 1
-    workers = min(filter(None, (room, plan.config.actors, most_workers(plan), plan.count)))
+    actors = plan.config.actors
+    room = machine.gpus // each if each else actors or 1
+    workers = min(filter(None, (room, actors, most_workers(plan), plan.count)))
     return Shape(workers, share_of(plan, workers), replace(machine, gpus=each))
 
 
 def _gpus_each(plan: Plan, machine: Machine) -> int:
-    box = replace(machine, gpus=min(BOX, machine.gpus))
-    return plan.config.actor_gpus or gpus_each(plan, [box], simulate=True, judge=True) or 1
+    if plan.config.actor_gpus is not None:
+        return plan.config.actor_gpus
+    return gpus_each(plan, [replace(machine, gpus=min(BOX, machine.gpus))], simulate=True, judge=True)
 
 
 def reach(alone: Forecast, workers: int, gpus: int, sustained: float = COMMITS_PER_SECOND) -> Reach:
