@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
@@ -24,10 +25,10 @@ from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, evaluate, load_config, make_plan, manifest, run
 from vera_local.run.cluster.fleet import Remote, WorkerLost
 from vera_local.run.cluster.machines import Node
-from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, must_match
+from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
 from vera_local.run.cluster.on_ray import Actor, RayFleet, RayRemote, Shape, on_ray
 from vera_local.run.cluster.shares import most_workers, share_of
-from vera_local.run.cluster.wire import Line, Report
+from vera_local.run.cluster.wire import CHECK, TALK, Line, Report
 from vera_local.run.players import Player
 
 ray = pytest.importorskip("ray", reason="Ray is an optional extra: bash scripts/setup.sh --ray")
@@ -398,6 +399,29 @@ def test_workers_share_the_limits_of_chatbot_and_servers(tmp_path: Path) -> None
     assert (shared.chatbot.concurrency, shared.chatbot.requests_per_minute) == (2, 20)  # type: ignore[union-attr]
     assert [server.requests for server in shared.judges[0].player.servers] == [3, 1]
     assert most_workers(plan) == 8
+
+
+async def test_that_a_chatbot_leaves_room_for_fewer_workers_is_said(
+    make: MakePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node("1", "here", 0, 2, {})
+    parts = {
+        "connected": lambda *told: nullcontext(),
+        "nodes_of": lambda ray: [node],
+        "looks": AsyncMock(return_value={"1": look([])}),
+        "manifest": MagicMock(),
+    }
+    for name, part in parts.items():
+        monkeypatch.setattr(sys.modules[on_ray.__module__], name, part)
+    table = {"kind": "openai", "model": "m", "url": "http://127.0.0.1:9/v1", "name": "service"}
+    served = {"simulator": "qwen3-14b@http://127.0.0.1:9/v1", "judge": "qwen3-14b@http://127.0.0.1:9/v1"}
+    plan, told = make(chatbot=table, ray="local", actors=64, **served), MagicMock()
+    for lines, size in (((TALK,), 8), ((CHECK,), 20)):
+        async with on_ray(plan, lines, 20, told) as fleet:
+            assert fleet.size == size
+    first, second = (call.args[0] for call in told.say.call_args_list)
+    assert first.endswith("no GPU. Not 20: each needs one of the 8 requests that service takes at once (concurrency).")
+    assert second.endswith("no GPU.")
 
 
 def test_workers_need_a_cluster(tmp_path: Path) -> None:

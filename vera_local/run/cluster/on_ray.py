@@ -23,7 +23,7 @@ from vera_local.run.cluster.keys import keys_of
 from vera_local.run.cluster.machines import Node, environment, first_line, looks, nodes_of
 from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
 from vera_local.run.cluster.scratch import new_folder
-from vera_local.run.cluster.shares import most_workers, share_of
+from vera_local.run.cluster.shares import fewer_told, most_workers, share_of
 from vera_local.run.cluster.wire import TALK, Failure, Line, Ready, Report, Task
 from vera_local.run.cluster.worker import Worker
 from vera_local.run.folder import ENGINE_LOG
@@ -213,9 +213,10 @@ async def on_ray(
         fitting = [node for node in nodes if node.id in found and shape.fits(node)]
         _must_fit(config.ray, shape, fitting)
         _must_all_match(players, {node.name: found[node.id] for node in fitting})
-        size = min(config.actors or sum(map(shape.fits, fitting)), jobs, (talking and most_workers(plan)) or jobs)
+        wanted = min(config.actors or sum(map(shape.fits, fitting)), jobs)
+        size = min(wanted, (talking and most_workers(plan)) or wanted)
         told = f"{size} worker{'s' if size > 1 else ''} on {len(fitting)} machine{'s' if len(fitting) > 1 else ''}"
-        watcher.say(f"Ray: {told}, each with {shape.told}.")
+        watcher.say(f"Ray: {told}, each with {shape.told}.{fewer_told(plan, wanted, size)}")
         manifest.enter_cluster(plan.out, ray.__version__, size, shape.gpus, [node.name for node in fitting])
         yield RayFleet(ray, plan, shape, shape.cpus(fitting, size), size, make_opener, watcher.say)
 

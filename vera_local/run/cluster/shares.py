@@ -14,6 +14,14 @@ def most_workers(plan: Plan) -> int | None:
     return plan.chatbot.concurrency if isinstance(plan.chatbot, Manners) else None
 
 
+def fewer_told(plan: Plan, wanted: int, size: int) -> str:
+    """Why there are fewer workers than there could be, to stand behind another sentence; empty where there are not."""
+    if size == wanted or not isinstance(plan.chatbot, Manners):
+        return ""
+    name = plan.chatbot.title
+    return f" Not {wanted:,}: each needs one of the {size:,} requests that {name} takes at once (concurrency)."
+
+
 def share_of(plan: Plan, workers: int) -> Plan:
     """The plan as each of so many workers has it: all of them together keep the limits of its chatbot and its servers,
     as far as each of them sends one request at least."""
