@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
+import random
 import resource
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
+from fastapi import Request as Asked
+from fastapi.responses import JSONResponse
 
+from tests.answers import at_random
+from tests.chatbot.serving import Served
 from tests.cli.conftest import Command
 from vera_local.cli.private import NO_CORE, keep_private
+from vera_local.engine.seam import Request
 
 
 def crash(*before: str) -> int:
@@ -71,6 +82,82 @@ def test_what_is_said_is_only_where_it_belongs(
     assert files == {"run.sqlite", "conversations.jsonl"}
     told = capfd.readouterr()
     assert said not in told.out + told.err + caplog.text
+
+
+WORDS = ["".join(letters) for letters in itertools.product("bdfgklmn", "aeiou", "rstv", "aeiou")]
+
+
+def long_winded(request: Request) -> str:
+    """As a persona may speak: with what JSON and Python escape."""
+    if request.pattern is not None:
+        return at_random(request)
+    words = random.Random(request.sampling.seed).sample(WORDS, 30)
+    return f'{" ".join(words[:10])} "{words[10]}"\n{" ".join(words[11:])} I\'d not für one hour.'
+
+
+RAISING = """
+def make():
+    def bot(message, history):
+        if len(history) > 1:
+            raise ValueError(f"field text is missing in {history!r}")
+        return "Tell me more about your nights, if you like to."
+    return bot
+"""
+
+
+def echoing() -> FastAPI:
+    """Refuses a request as FastAPI does where its own model of it finds something missing."""
+    app = FastAPI()
+
+    @app.post("/talk")
+    async def talk(request: Asked) -> JSONResponse:
+        detail = [{"type": "missing", "loc": ["body", "text"], "msg": "Field required", "input": await request.json()}]
+        return JSONResponse({"detail": detail}, 422)
+
+    return app
+
+
+SERVICE = """
+kind = "http"
+url = "{url}/talk"
+reply = "reply"
+request = {{history = "{{history}}"}}
+"""
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("http", '"msg":"Field required"'), ("python", "field text is missing")])
+def test_a_chatbot_that_quotes_what_it_fails_at_does_not_bring_it_into_a_terminal(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    kind: str, reason: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tests.cli.conftest.at_random", long_winded)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "raising_bot", raising=False)
+    (tmp_path / "raising_bot.py").write_text(RAISING, encoding="utf-8")
+    served = Served(echoing)
+    tables = {"http": SERVICE.format(url=served.url), "python": 'kind = "python"\nfactory = "raising_bot:make"\n'}
+    (tmp_path / "bot.toml").write_text(f"{tables[kind]}retries = 0\n", encoding="utf-8")
+    folder = tmp_path / "run"
+    try:
+        asked = ("--personas", "2", "--turns", "4", "--chatbot", tmp_path / "bot.toml", "--out", folder)
+        assert command("run", *asked) == 1
+        assert command("score", folder, "--json") == 0
+    finally:
+        served.stop()
+    lines = (folder / "conversations.jsonl").read_text(encoding="utf-8").splitlines()
+    said = [m["text"] for line in lines for m in json.loads(line)["messages"]]
+    assert len(said) == {"http": 2, "python": 6}[kind]
+    parts = {text[place : place + 30] for text in said for place in range(len(text) - 29)}
+    ways = {way for part in parts for way in (part, " ".join(part.split()), json.dumps(part)[1:-1], repr(part)[1:-1])}
+    told = capfd.readouterr()
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db:
+        (kept,) = {detail for (detail,) in db.execute("select detail from conversations")}
+    shown = (told.out, told.err, kept, (folder / "manifest.json").read_text(encoding="utf-8"))
+    # A terminal breaks lines.
+    read = [" ".join(text.split()) for text in shown]
+    assert [way for way in ways if any(way in text for text in (*shown, *read))] == []
+    reasons = json.loads(told.out[told.out.index('\n{"folder"') :])["reasons"]
+    assert reason in kept and reason in read[0] and reasons == {"chatbot": kept}
 
 
 def test_the_store_s_own_files_are_private_while_a_run_goes_on(tmp_path: Path) -> None:

@@ -213,6 +213,32 @@ async def test_any_other_refusal_is_told_and_not_tried_again(code: int) -> None:
     assert len(server.bodies(CHAT)) == 1
 
 
+def quoting(request: httpx.Request) -> httpx.Response:
+    """As vLLM and FastAPI refuse what they cannot read."""
+    return httpx.Response(422, json={"detail": [{"msg": "no such field", "input": json.loads(request.content)}]})
+
+
+LONG = ChatMessage("user", "you are so far from me, and \u201cnobody\u201d\nwould miss me if I did not come back")
+
+
+@pytest.mark.parametrize("asked", [Request((LONG,), SAMPLING), Request((LONG,), SAMPLING, begun=(1,))])
+async def test_a_refusal_is_told_without_what_was_asked(asked: Request) -> None:
+    ids = {"tokens": [1001, 1002, 1003, 1004, 1005, 1006]}
+    server = Server(**{CHAT: quoting, COUNT: ids, "/v1/completions": quoting})
+    with pytest.raises(InvalidRequest, match=r"422: .*no such field.*model.*org/own") as caught:
+        await (await opened(server)).generate(asked)
+    assert "[...]" in str(caught.value)
+    assert not re.search("so far|nobody|miss me|come back|100[1-6]", str(caught.value))
+
+
+async def test_text_that_a_tokenizer_refuses_is_not_told() -> None:
+    count = in_turn({"tokens": [1]}, {"tokens": [1]}, quoting)
+    engine = await opened(Server(**{COUNT: count, "/detokenize": {"prompt": "a"}}))
+    with pytest.raises(InvalidRequest, match=r"no such field.*add_special_tokens") as caught:
+        await engine.tokens(LONG.content)
+    assert "miss me" not in str(caught.value)
+
+
 @pytest.mark.parametrize("count", [status(404, "Not Found"), {"tokens": []}, {"count": "many"}])
 async def test_a_server_that_cannot_count_does_not_hide_why_it_refused(count: Any) -> None:
     engine = await opened(Server(**{CHAT: status(400, "bad pattern"), COUNT: count}))

@@ -1,14 +1,18 @@
-"""Keys from the environment: put where a setting names them, and kept out of all that is told. Knows no chatbot."""
+"""Keys from the environment, put where a setting names them, and what was said: kept out of all that is told. Knows no
+chatbot."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from urllib.parse import quote, quote_plus
 
 from vera_local.errors import UserError
+from vera_local.unquoted import unquoted
 
 NAMED = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 """How a setting names the environment variable that holds a key."""
@@ -18,6 +22,9 @@ SHORTEST = 8
 
 TOLD = 200
 """Characters of another's own words that are told."""
+
+_said: ContextVar[tuple[str, ...]] = ContextVar("said", default=())
+"""What the request that is under way says: its failure is told deep within it, where nobody knows."""
 
 _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
 
@@ -78,12 +85,22 @@ class Keyring:
                     text = text.replace(written, f"[{name}]")
         return text
 
+    @contextmanager
+    def unsaid(self, said: Iterable[str]) -> Iterator[None]:
+        """Keep out, too, what is said meanwhile: who fails at a message often quotes it."""
+        before = _said.set(tuple(said))
+        try:
+            yield
+        finally:
+            _said.reset(before)
+
     def told(self, text: str) -> str:
         """The beginning of another's words, on one line. Keys are hidden first: half a key would not be known.
 
         A `?` stands for half of a surrogate pair, which no file can hold.
         """
-        return self.hide(" ".join(text.encode(errors="replace").decode().split()))[:TOLD]
+        line = self.hide(" ".join(text.encode(errors="replace").decode().split()))
+        return unquoted(line, _said.get())[:TOLD]
 
 
 def _ways_to_write(key: str) -> tuple[str, ...]:

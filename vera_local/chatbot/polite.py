@@ -58,7 +58,7 @@ class Kind(Protocol):
 
 
 class PoliteChatbot:
-    """Every request goes through one gate, and every failure is told without a key in it."""
+    """Every request goes through one gate, and every failure is told without a key or a message in it."""
 
     def __init__(self, kind: Kind, manners: Manners, keyring: Keyring) -> None:
         self._kind = kind
@@ -115,7 +115,8 @@ class PoliteChatbot:
 
     async def _answer(self, line: Line, history: Sequence[Message], seed: int) -> Answer:
         async def attempt() -> Answer:
-            return self._sound(await line.ask(history, seed))
+            with self._keyring.unsaid(m.text for m in history):
+                return self._sound(await line.ask(history, seed))
 
         answer = await self.asked(attempt, seed)
         self._breaker.replied()

@@ -31,7 +31,8 @@ def chat_reply(answer: Mapping[str, Any]) -> Reply:
         choice = answer["choices"][0]
         message = choice["message"]
         if choice["finish_reason"] == "content_filter" or message.get("refusal"):
-            why = whole(str(message.get("refusal") or "content filter"))
+            # Not in the model's words: they are part of what was said.
+            why = "its model refused" if message.get("refusal") else "content filter"
             raise Refused(f"the server kept the answer back ({why})")
         finish = FINISHES[choice["finish_reason"]]
         # Reasoning that the server split off is in the tokens and not in the text.

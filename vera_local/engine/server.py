@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import httpx
 
 from vera_local.engine.seam import EngineDied, EngineError, InvalidRequest
 from vera_local.errors import UserError
+from vera_local.unquoted import unquoted
 
 SEQUENCES = 64
 """Requests held open at once: enough to fill a server's batch, few enough not to exhaust its sockets."""
@@ -36,6 +38,9 @@ ABSENT = (404, 405)
 
 TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 """A long generation may take minutes; a server that is there accepts within seconds."""
+
+TOLD = 300
+"""Characters of a refusal that are told."""
 
 
 class NotThere(InvalidRequest):
@@ -71,7 +76,7 @@ class Server:
         """The answer, a JSON object. `path` is relative to the base URL. Raises an EngineError."""
         response = await self._ask("POST", path, body)
         if response.status_code < 500:
-            return _answer(response)
+            return _answer(response, body)
         await self._raise_died()
         raise EngineError(f"the server failed at this request again and again (status {response.status_code})")
 
@@ -156,14 +161,15 @@ def _context(model: dict[str, Any]) -> int | None:
     return None if length is None else int(length)
 
 
-def _answer(response: httpx.Response) -> dict[str, Any]:
+def _answer(response: httpx.Response, asked: Mapping[str, Any]) -> dict[str, Any]:
     status = response.status_code
     if status in REFUSED:
         # Without its words, which may repeat the key.
         raise InvalidRequest(f"the server refuses access with status {status}")
     if status >= 400:
         kind = NotThere if status in ABSENT else InvalidRequest
-        words = response.content.decode(errors="replace")[:300]
+        # Many a server quotes what it refuses.
+        words = unquoted(response.content.decode(errors="replace"), _prompts(asked))[:TOLD]
         raise kind(f"the server refused a request with status {status}: {words}")
     try:
         answer = response.json()
@@ -172,3 +178,9 @@ def _answer(response: httpx.Response) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise EngineError("the server answered with JSON that is not an object")
     return answer
+
+
+def _prompts(asked: Mapping[str, Any]) -> list[str]:
+    """The texts of a request that say something, or the ids of their tokens."""
+    said = [message["content"] for message in asked.get("messages", ())]
+    return [*said, *(str(asked[key]) for key in ("prompt", "tokens") if key in asked)]
