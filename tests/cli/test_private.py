@@ -196,6 +196,24 @@ def test_purge(command: Command, tmp_path: Path) -> None:
     assert command("compare", folder, folder) in (0, 2)
 
 
+def test_a_purge_says_that_nothing_is_left_only_where_it_knows(
+    command: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, said = tmp_path / "run", "nothing that was said is left in it; ratings"
+    assert command("run", "--personas", "1", "--turns", "2", "--out", folder) == 0
+    assert command("report", folder, "--out", folder / "page.html") == 0
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    capfd.readouterr()
+    assert command("purge", folder, "--yes") == 0
+    told = capfd.readouterr().out
+    assert said not in told and "but perhaps in the files below" in told
+    assert f"see whether it quotes: {folder / 'notes.txt'}" in told and "page.html" not in told
+    assert not [f for f in folder.rglob("*") if f.is_file() and b"message 0." in f.read_bytes()]
+    (folder / "notes.txt").unlink()
+    assert command("purge", folder, "--yes") == 0
+    assert said in capfd.readouterr().out
+
+
 def test_the_limit_is_set_without_root() -> None:
     """A hard limit may be lowered by anybody, and what is there may be lower already."""
     child = os.fork()

@@ -162,6 +162,19 @@ async def test_two_purged_runs_are_not_taken_for_one(
     assert said[0] != said[1]
 
 
+async def test_a_page_is_known_whatever_its_name(told: Path) -> None:
+    page = (told / "report.html").read_bytes()
+    (told / "shown").mkdir()
+    mine = [told / "page.html", told / "shown" / "to the board", told / ".page.html.abc"]
+    for file in mine:
+        file.write_bytes(page)
+    (told / "notes.html").write_bytes(b"<!doctype html><html>")
+    (told / "elsewhere").symlink_to(told / "notes.html")
+    purged = purge_run(told)
+    assert holding(told) == set() and {*mine} <= {*purged.removed}
+    assert {f.name for f in purged.left} == {"notes.html", "elsewhere"}
+
+
 async def test_files_of_others_stay_and_are_named(told: Path) -> None:
     (told / "notes.txt").write_text("mine")
     (told / "sent" / "letter.txt").write_text("mine")

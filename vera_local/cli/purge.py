@@ -21,7 +21,7 @@ def purge(folder: Run, yes: Yes = False) -> None:
     if not yes:
         typer.confirm(f"Remove for good all that was said in {folder}?", abort=True, err=True)
     purged = purge_run(folder)
-    print(f"{folder}: nothing that was said is left in it; ratings, answers, scores and counts are. "
-          f"Files removed: {len(purged.removed)}.")  # fmt: skip
+    left = f"nothing that was said is left in it{', but perhaps in the files below' if purged.left else ''}"
+    print(f"{folder}: {left}; ratings, answers, scores and counts are. Files removed: {len(purged.removed)}.")
     for file in purged.left:
-        print(harmless(f"Not of this program, so unchanged; see whether it quotes: {file}"))
+        print(harmless(f"Not known as one of this program, so unchanged; see whether it quotes: {file}"))

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from vera_local.errors import UserError
@@ -39,6 +40,11 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
 QUOTING = frozenset({TRANSCRIPTS, "verdicts.csv", "verdicts.parquet", SIMULATION, "report.html", ENGINE_LOG})
 """Files that can quote; `vera-local score` makes those again that say something without a quotation."""
 
+PAGE = b'<meta name="generator" content="vera_local '
+"""Stands within the first HEAD bytes of each page of ours, which can be of any name."""
+
+HEAD = 4096
+
 EXPORTED = frozenset({"conversations", "evaluations"})
 """Folders of an export."""
 
@@ -51,7 +57,7 @@ KEPT = frozenset(
 
 @dataclass(frozen=True)
 class Purged:
-    """What a purge did. `left`: files in the folder that are none of this program's, in which nothing was changed."""
+    """What a purge did. `left`: files in the folder that this program does not know, in which nothing was changed."""
 
     removed: tuple[Path, ...]
     left: tuple[Path, ...]
@@ -143,7 +149,7 @@ def _others(folder: Path) -> Iterator[tuple[Path, bool]]:
         exported = not EXPORTED.isdisjoint(parts) or any(part.startswith((BROKEN, SCRATCH)) for part in parts)
         for name in sorted(names):
             if here != folder or name not in KEPT:
-                yield here / name, exported or _quotes(name)
+                yield here / name, exported or _quotes(name) or _is_page(here / name)
     shared = folder.parent / ENGINE_LOG
     if (folder.parent / SWEEP).exists() and shared.exists():
         yield shared, True
@@ -152,3 +158,14 @@ def _others(folder: Path) -> Iterator[tuple[Path, bool]]:
 def _quotes(name: str) -> bool:
     """Whether a file of that name is one of ours that can quote, or what a kill left of one."""
     return name in {*QUOTING, READY} or name.startswith(tuple(f".{of}." for of in QUOTING))
+
+
+def _is_page(file: Path) -> bool:
+    """Whether a file is a page of ours; what cannot be read and what only leads to one is none."""
+    try:
+        if not S_ISREG(file.lstat().st_mode):
+            return False
+        with file.open("rb") as page:
+            return PAGE in page.read(HEAD)
+    except OSError:
+        return False
