@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,15 @@ async def vllm_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
     engine = VllmEngine.open(profile, locate(profile), log)
     yield engine
     await engine.aclose()
+
+
+@pytest.fixture(scope="session")
+def vllm_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The base URL of vLLM's server on loopback, which hosts the embedded model until the session ends."""
+    from tests.vllm_server import served
+
+    with served(tmp_path_factory.mktemp("server")) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
