@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -13,6 +15,7 @@ from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+from rich.console import Console
 
 from tests import answers
 from tests.run.cluster import raying
@@ -23,12 +26,16 @@ from vera_local.engine.machine import Machine
 from vera_local.engine.profile import Source
 from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, evaluate, load_config, make_plan, manifest, run
+from vera_local.run.cluster import latecomers
+from vera_local.run.cluster import on_ray as started
 from vera_local.run.cluster.fleet import Remote, WorkerLost
-from vera_local.run.cluster.machines import Node
+from vera_local.run.cluster.latecomers import Latecomers
+from vera_local.run.cluster.machines import Node, nodes_of
 from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
 from vera_local.run.cluster.on_ray import Actor, RayFleet, RayRemote, Shape, on_ray
 from vera_local.run.cluster.shares import most_workers, share_of
-from vera_local.run.cluster.wire import CHECK, TALK, Line, Report
+from vera_local.run.cluster.wire import CHECK, TALK, Line, Ready, Report
+from vera_local.run.folder import prepare_folder
 from vera_local.run.players import Player
 
 ray = pytest.importorskip("ray", reason="Ray is an optional extra: bash scripts/setup.sh --ray")
@@ -238,9 +245,44 @@ async def test_a_machine_that_lacks_the_model_is_named(
     try:
         with pytest.raises(UserError, match=rf"{nodes.second.node_id[:8]}\) lacks a model: .* /nowhere: fetch them"):
             await run(plan, answering(answers.at_random), watcher)
+        await a_worker_there_is_refused(plan, nodes, monkeypatch)
     finally:
         nodes.shrink()
     await run(plan, answering(answers.at_random), watcher)
+
+
+async def a_worker_there_is_refused(plan: Plan, nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where that machine came after the start; workers take all cores of one, so that the second has to be there."""
+    prepare_folder(plan.out)
+    manifest.enter(plan)
+    heard, second = Heard(), nodes.second.node_id
+    with monkeypatch.context() as patch:
+        patch.setattr(started, "nodes_of", lambda ray: [node for node in nodes_of(ray) if node.id != second])
+        patch.setattr(Shape, "cpus", lambda *_: 2)
+        async with on_ray(plan, (TALK,), 2, heard, raying.make_opener) as fleet:
+            remotes = [await fleet.start(number, (TALK,)) for number in range(2)]
+            outcomes = await asyncio.gather(*(remote.ready() for remote in remotes), return_exceptions=True)
+            assert {type(outcome) for outcome in outcomes} == {Ready, WorkerLost}, outcomes
+            (told,) = [line for line in heard.lines if "no worker" in line]
+            assert re.search(rf"{second[:8]}\) lacks a model: .* /nowhere: .*; no worker is started there$", told)
+            # The machine that was refused has room at once, the other one when its worker has ended.
+            last = await fleet.start(2, (TALK,))
+            ready = asyncio.ensure_future(last.ready())
+            for remote in remotes:
+                await remote.stop()
+            assert isinstance(await ready, Ready)
+            await last.stop()
+
+
+class Heard(Watcher):
+    """Remembers what is said."""
+
+    def __init__(self) -> None:
+        super().__init__(Console(quiet=True))
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +310,36 @@ async def test_whatever_ends_an_actor_it_is_a_worker_that_is_lost(kind: str) -> 
 
     actor = SimpleNamespace(report=SimpleNamespace(remote=told))
     with pytest.raises(WorkerLost, match="worker 3 is gone"):
-        await RayRemote(ray, actor, "worker 3", print).report(0.1)
+        await RayRemote(ray, actor, "worker 3", late(Heard())).report(0.1)
+
+
+def late(heard: Heard) -> Latecomers:
+    """All that come have to have no model."""
+    return Latecomers(ray, look(()), (), heard.say, seen={"old"})
+
+
+async def test_a_machine_that_comes_and_lacks_what_starts_a_worker_gets_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def cannot(*_: Any) -> dict[str, Look]:
+        raise UserError("new cannot take part: no vera_local; install vera-local there as here")
+
+    async def dies() -> Any:
+        raise ray.exceptions.ActorDiedError
+
+    monkeypatch.setattr(latecomers, "nodes_of", lambda _: [Node(id, id, 0, 2, {}) for id in ("old", "new")])
+    monkeypatch.setattr(latecomers, "looks", cannot)
+    heard = Heard()
+    machines = late(heard)
+    actor = SimpleNamespace(place=SimpleNamespace(remote=dies))
+    for _ in range(2):
+        with pytest.raises(WorkerLost, match="worker 3 is gone"):
+            await RayRemote(ray, actor, "worker 3", machines).ready()
+    assert machines.labels == {"ray.io/node-id": "!in(new)"}
+    assert await machines.take_part("old") and not await machines.take_part("new")
+    assert heard.lines == [
+        "new cannot take part: no vera_local; install vera-local there as here; no worker is started there"
+    ]
 
 
 def test_a_worker_is_in_its_driver_s_folder(make: MakePlan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from vera_local.run import manifest
 from vera_local.run.cluster.fleet import WorkerLost
 from vera_local.run.cluster.joining import connected, imported
 from vera_local.run.cluster.keys import keys_of
+from vera_local.run.cluster.latecomers import Latecomers
 from vera_local.run.cluster.machines import Node, environment, first_line, looks, nodes_of
-from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
+from vera_local.run.cluster.nodes import gpus_each, hosted, labels_of, look, must_match
 from vera_local.run.cluster.scratch import new_folder
 from vera_local.run.cluster.shares import fewer_told, most_workers, share_of
 from vera_local.run.cluster.wire import TALK, Failure, Line, Ready, Report, Task
@@ -30,7 +31,6 @@ from vera_local.run.folder import ENGINE_LOG
 from vera_local.run.host import Opener, opener
 from vera_local.run.network import LOG
 from vera_local.run.plan import Plan
-from vera_local.run.players import Player
 from vera_local.run.progress import Watcher
 
 T = TypeVar("T")
@@ -68,9 +68,9 @@ class Actor:
         self._folder = new_folder(Path(tempfile.gettempdir()))
         self._worker: Worker | None = None
 
-    async def place(self) -> str:
-        """The machine that it is on."""
-        return platform.node()
+    async def place(self) -> tuple[str, str]:
+        """The machine that it is on: what it is called, and its id in the cluster."""
+        return platform.node(), imported().get_runtime_context().get_node_id()
 
     async def ready(self) -> Ready | Failure:
         """As `Worker.ready`."""
@@ -125,21 +125,29 @@ class Shape:
 class RayRemote:
     """A worker in an actor."""
 
-    def __init__(self, ray: ModuleType, actor: Any, name: str, say: Callable[[str], None]) -> None:
-        self._ray, self._actor, self._say = ray, actor, say
+    def __init__(self, ray: ModuleType, actor: Any, name: str, latecomers: Latecomers) -> None:
+        self._ray, self._actor, self._latecomers = ray, actor, latecomers
         self.name = name
 
     async def ready(self) -> Ready | Failure:
-        self.name = f"{self.name} on {await self._placed()}"
+        try:
+            machine, node = await self._placed()
+        except WorkerLost:
+            # A machine that has come may lack even what starts it.
+            await self._latecomers.look()
+            raise
+        self.name = f"{self.name} on {machine}"
+        if not await self._latecomers.take_part(node):
+            raise WorkerLost(f"{self.name} cannot work there")
         return await self._of(self._actor.ready.remote())
 
-    async def _placed(self) -> str:
+    async def _placed(self) -> tuple[str, str]:
         """The machine that it is on; says so where the cluster has no room for it yet."""
-        placed = asyncio.ensure_future(self._of(self._actor.place.remote()))
+        placed: asyncio.Future[tuple[str, str]] = asyncio.ensure_future(self._of(self._actor.place.remote()))
         _, waiting = await asyncio.wait({placed}, timeout=ROOM_SECONDS)
         if waiting:
-            self._say(f"{self.name} waits for room in the cluster")
-        return str(await placed)
+            self._latecomers.say(f"{self.name} waits for room in the cluster")
+        return await placed
 
     async def report(self, pause: float) -> Report:
         return await self._of(self._actor.report.remote(pause))
@@ -174,20 +182,20 @@ class RayFleet:
     cpus: int
     size: int
     make_opener: MakeOpener
-    say: Callable[[str], None]
+    latecomers: Latecomers
 
     async def start(self, number: int, lines: Sequence[Line]) -> RayRemote:
         actor = self.ray.remote(Actor).options(
             num_cpus=self.cpus,
             num_gpus=self.shape.gpus,
             max_restarts=0,
-            label_selector=dict(self.shape.labels),
+            label_selector={**self.shape.labels, **self.latecomers.labels},
             scheduling_strategy="SPREAD",
             runtime_env=environment(),
         )
         plan, keys = share_of(self.plan, self.size), keys_of(self.plan.config)
         started = actor.remote(plan, lines, self.make_opener, keys, self.cpus, Path.cwd())
-        return RayRemote(self.ray, started, f"worker {number}", self.say)
+        return RayRemote(self.ray, started, f"worker {number}", self.latecomers)
 
 
 @asynccontextmanager
@@ -204,21 +212,25 @@ async def on_ray(
     with connected(ray, config.ray, watcher):
         judging, talking = any(line.kind != "talk" for line in lines), TALK in lines
         players = hosted(plan, simulate=talking, judge=judging)
+        profiles = [player.profile for player in players]
         nodes = nodes_of(ray)
-        found = await looks(ray, [player.profile for player in players], nodes)
+        found = await looks(ray, profiles, nodes)
         gpus = config.actor_gpus
         if gpus is None:
             gpus = gpus_each(plan, [its.machine for its in found.values()], simulate=talking, judge=judging)
         shape = Shape(gpus, labels_of(players))
         fitting = [node for node in nodes if node.id in found and shape.fits(node)]
         _must_fit(config.ray, shape, fitting)
-        _must_all_match(players, {node.name: found[node.id] for node in fitting})
+        here = look(profiles)
+        for node in fitting:
+            must_match(node.name, here, found[node.id])
         wanted = min(config.actors or sum(map(shape.fits, fitting)), jobs)
         size = min(wanted, (talking and most_workers(plan)) or wanted)
         told = f"{size} worker{'s' if size > 1 else ''} on {len(fitting)} machine{'s' if len(fitting) > 1 else ''}"
         watcher.say(f"Ray: {told}, each with {shape.told}.{fewer_told(plan, wanted, size)}")
         manifest.enter_cluster(plan.out, ray.__version__, size, shape.gpus, [node.name for node in fitting])
-        yield RayFleet(ray, plan, shape, shape.cpus(fitting, size), size, make_opener, watcher.say)
+        latecomers = Latecomers(ray, here, profiles, watcher.say, seen={*found})
+        yield RayFleet(ray, plan, shape, shape.cpus(fitting, size), size, make_opener, latecomers)
 
 
 def _must_fit(address: str, shape: Shape, fitting: Sequence[Node]) -> None:
@@ -227,9 +239,3 @@ def _must_fit(address: str, shape: Shape, fitting: Sequence[Node]) -> None:
             f"--ray {address}: no machine of the cluster has room for a worker with {shape.told}; give fewer with "
             "--actor-gpus, or add such a machine"
         )
-
-
-def _must_all_match(players: Sequence[Player], looks: Mapping[str, Look]) -> None:
-    here = look([player.profile for player in players])
-    for name, its in looks.items():
-        must_match(name, here, its)
