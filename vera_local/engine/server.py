@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import httpx
@@ -42,6 +43,12 @@ TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 TOLD = 300
 """Characters of a refusal that are told."""
 
+SILENT = (httpx.ReadTimeout, httpx.WriteTimeout)
+"""What says that a server which accepted a request did nothing with it for all that time."""
+
+LISTED_WITHIN = 30.0
+"""Seconds within which a server that is there lists its models, however much it has to do."""
+
 
 class NotThere(InvalidRequest):
     """The server has nothing at this path."""
@@ -56,7 +63,7 @@ class Server:
 
     def __init__(self, at: Address, key_variable: str | None, transport: httpx.AsyncBaseTransport | None) -> None:
         self._url = at.url
-        self._client = _client(at.url, _headers(key_variable), transport)
+        self._client = _client(at, _headers(key_variable), transport)
         self._free = asyncio.Semaphore(at.requests)
 
     async def models(self) -> dict[str, int | None]:
@@ -65,7 +72,7 @@ class Server:
         Raises Unreached where no server answers, UserError where it is no such server.
         """
         try:
-            response = await self._client.get("models")
+            response = await self._list()
         except httpx.RequestError as error:
             raise Unreached(
                 f"no server answers at {self._url} ({_reason(error)}); start it or correct the base URL"
@@ -74,36 +81,54 @@ class Server:
 
     async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """The answer, a JSON object. `path` is relative to the base URL. Raises an EngineError."""
-        response = await self._ask("POST", path, body)
-        if response.status_code < 500:
-            return _answer(response, body)
-        await self._raise_died()
-        raise EngineError(f"the server failed at this request again and again (status {response.status_code})")
+        try:
+            response = await self._ask(partial(self._post, path, body))
+        except SILENT:
+            fault = f"no answer within {TIMEOUT.read:g} s"
+        else:
+            if response.status_code < 500:
+                return _answer(response, body)
+            fault = f"status {response.status_code}"
+        await self._must_be_there(fault)
+        raise EngineError(f"the server failed at this request ({fault})")
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _raise_died(self) -> None:
-        """EngineDied unless the list of models, which costs no model anything, still comes."""
-        response = await self._ask("GET", "models")
+    async def _post(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        async with self._free:
+            return await self._client.post(path, json=body)
+
+    async def _list(self) -> httpx.Response:
+        # It costs no model anything, and must not wait behind requests to a server that hangs.
+        return await self._client.get("models", timeout=httpx.Timeout(LISTED_WITHIN, connect=TIMEOUT.connect))
+
+    async def _must_be_there(self, fault: str) -> None:
+        """EngineDied, for this `fault`, unless the list of models still comes."""
+        try:
+            response = await self._ask(self._list)
+        except SILENT:
+            raise self._died(fault) from None
         if response.status_code >= 500:
             raise self._died(f"status {response.status_code}")
 
-    async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+    async def _ask(self, send: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
         """What comes back, asked for again while it is a fault; a fault of the server that stays is returned.
 
-        Raises EngineDied where the connection stays lost or the server stays too busy: that concerns every request.
+        Raises EngineDied where the connection stays lost or the server stays too busy: that concerns every request;
+        one of SILENT at once, since whoever was silent for so long would be so again.
         """
         fault = ""
         for pause in (*PAUSES, None):
             try:
-                async with self._free:
-                    response = await self._client.request(method, path, json=body)
+                response = await send()
                 status = response.status_code
                 if status not in BUSY and (status < 500 or pause is None):
                     return response
                 fault = f"status {status}"
+            except SILENT:
+                raise
             except httpx.RequestError as error:
                 fault = _reason(error)
             if pause is not None:
@@ -126,15 +151,16 @@ def _headers(key_variable: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def _client(base_url: str, headers: dict[str, str], transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
+def _client(at: Address, headers: dict[str, str], transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
     # With a transport of its own a client ignores HTTP_PROXY: conversations go to the named server and nowhere else.
-    transport = transport or httpx.AsyncHTTPTransport()
+    # Left to itself it would hold no more than 100 connections, whatever the server takes.
+    transport = transport or httpx.AsyncHTTPTransport(limits=httpx.Limits(max_keepalive_connections=at.requests))
     try:
         return httpx.AsyncClient(
-            base_url=base_url.rstrip("/") + "/", headers=headers, timeout=TIMEOUT, transport=transport
+            base_url=at.url.rstrip("/") + "/", headers=headers, timeout=TIMEOUT, transport=transport
         )
     except httpx.InvalidURL as error:
-        raise UserError(f"{base_url} is no URL ({error}); correct the base URL") from error
+        raise UserError(f"{at.url} is no URL ({error}); correct the base URL") from error
 
 
 def _reason(error: httpx.RequestError) -> str:
