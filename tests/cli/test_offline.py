@@ -40,6 +40,7 @@ import random, subprocess, sys
 from vera_local.cli import main, offline
 from vera_local.engine import heirs
 from vera_local.engine.fake import FakeEngine
+from vera_local.engine.seam import EngineDied
 
 code, guarded = sys.argv.pop(1), sys.argv.pop(1) == "guarded"
 
@@ -54,6 +55,8 @@ def opener(log):
         child = subprocess.Popen([sys.executable, "-c", code], env=environment, stdin=-1, stdout=-1, stderr=-3)
         # The other one lives on once it has told that it is ready.
         child.communicate() if guarded else child.stdout.readline()
+        if child.returncode == 3:
+            raise EngineDied("it did not start")
         return FakeEngine(answer)
 
     return open_engine
@@ -165,6 +168,16 @@ def test_the_proof_tells_who_asked_for_another_machine_and_fails() -> None:
     assert re.search(r"<string>:1 <module>$", done.stdout, re.M), "the calls that led there"
     assert done.stdout.endswith("Attempts beyond this machine: 1. Sockets that lead beyond it: 0.\n")
     assert "Traceback" not in done.stderr
+
+
+def test_the_proof_tells_who_asked_where_the_refusal_stopped_the_engine() -> None:
+    code = "import contextlib, socket, sys\nwith contextlib.suppress(OSError):\n    "
+    code += "socket.create_connection(('192.0.2.7', 80))\nsys.exit(3)"
+    done = ran(sys.executable, "-c", PROOF, code, "guarded", "doctor", "--offline")
+    assert done.returncode == 1, done.stderr
+    assert "vera-local: it did not start" in done.stderr and "Traceback" not in done.stderr
+    assert re.search(r"^ *\d+  python +refused +connect +192\.0\.2\.7:80$", done.stdout, re.M), done.stdout
+    assert done.stdout.endswith("Attempts beyond this machine: 1. Sockets that lead beyond it: 0.\n")
 
 
 def test_the_proof_sees_the_sockets_of_a_process_without_a_guard_and_fails() -> None:

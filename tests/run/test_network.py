@@ -12,7 +12,8 @@ import pytest
 
 from tests.answers import at_random
 from vera_local.engine.attempts import Verdict, note, write
-from vera_local.engine.seam import EngineError, Request
+from vera_local.engine.seam import EngineDied, EngineError, Request
+from vera_local.errors import UserError
 from vera_local.run import Plan, Watcher, run
 from vera_local.run.network import LOG, WentBeyond, hosts_of, judge, network_line
 
@@ -82,6 +83,24 @@ async def test_a_refused_attempt_of_any_process_fails_the_run_once(
     assert any("1 attempt beyond this machine in earlier starts of this run" in line for line in said)
     await run(plan, answering(at_random), watcher)
     assert noted(plan)["attempts"] == {"refused": 1, "let through": 0}
+
+
+@pytest.mark.parametrize("failure", [EngineDied("it did not start"), UserError("no room; make some")])
+async def test_where_an_engine_fails_after_a_refusal_the_attempt_is_told_beside_the_failure(
+    make: MakePlan, answering: Answering, watcher: Watcher, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(watcher, "say", said.append)
+    plan = make(personas=1, turns=2)
+
+    def fail(request: Request) -> str:
+        beyond(plan, "refused")(request)
+        raise failure
+
+    with pytest.raises(type(failure), match=str(failure)):
+        await run(plan, answering(fail), watcher)
+    told = f"such as {note('connect', '192.0.2.7:80', 'refused', None).told()}; {plan.out / LOG} has each"
+    assert [told in line for line in said if line.startswith("Network: ")] == [True]
 
 
 async def test_attempts_of_a_start_that_was_killed_are_counted_by_the_next(

@@ -7,7 +7,6 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from rich.console import Console
 from vera_local.cli.sockets import Seen, watched
 from vera_local.engine import attempts, guard
 from vera_local.engine.attempts import Attempt
+from vera_local.engine.seam import EngineError
+from vera_local.errors import UserError
 from vera_local.run import EngineName, RunConfig, Watcher, make_plan, network, opener
 from vera_local.run import run as run_plan
 
@@ -23,19 +24,27 @@ from vera_local.run import run as run_plan
 async def prove(engine: EngineName, console: Console, *, as_json: bool) -> bool:
     """Evaluate one conversation of two messages with the embedded model, and print every connection that was tried.
 
-    Whether none went beyond this machine, as the guard of each process and the kernel saw it.
+    Whether none went beyond this machine, as the guard of each process and the kernel saw it. Raises EngineError or
+    UserError, with all printed, where the evaluation failed.
     """
     assert guard.installed(), "what is not guarded proves nothing"
     guard.configure(every=True)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         plan = make_plan(RunConfig(personas=1, turns=2, out=out, engine=engine))
-        # What it would say is told below, of each attempt.
-        with watched() as sockets, suppress(network.WentBeyond):
-            await run_plan(plan, opener(out / "engine.log"), Watcher(console))
+        failed = None
+        with watched() as sockets:
+            try:
+                await run_plan(plan, opener(out / "engine.log"), Watcher(console))
+            except network.WentBeyond:
+                pass  # What it says is told below, of each attempt.
+            except (EngineError, UserError) as error:
+                failed = error  # What was refused may be why.
         tried = attempts.read(out / network.LOG)
     beyond = [attempt for attempt in tried if attempt.verdict != "allowed"]
     _show_json(tried, sockets, len(beyond)) if as_json else _show(tried, sockets, len(beyond))
+    if failed is not None:
+        raise failed
     return not beyond and not sockets
 
 

@@ -83,12 +83,11 @@ def logged(plan: Plan, say: Say) -> Iterator[None]:
 @contextmanager
 def watched(folder: Path, say: Say, before: Mapping[str, int]) -> Iterator[Tried]:
     """The same for what is in a folder, of whose earlier attempts `before` tells; no manifest is written."""
-    log = folder / LOG
-    with kept(folder) as tried:
+    with judged(folder, say) as tried:
         yield tried
-    judge(tried(), log, say)
     if earlier := sum(before.values()):
-        say(f"Network: {_times(earlier, 'attempt')} beyond this machine in earlier starts of this run; see {log}.")
+        told = f"{_times(earlier, 'attempt')} beyond this machine in earlier starts of this run"
+        say(f"Network: {told}; see {folder / LOG}.")
 
 
 def enter(plan: Plan, hosts: Sequence[str], tried: Iterable[Attempt]) -> None:
@@ -129,20 +128,41 @@ def kept(folder: Path) -> Iterator[Tried]:
     yield tried
 
 
+@contextmanager
+def judged(folder: Path, say: Say) -> Iterator[Tried]:
+    """As `kept`, and judged at the end; where something fails before, what was refused is said: it may be the cause."""
+    with kept(folder) as tried:
+        try:
+            yield tried
+        except Exception:
+            if told := _refusals(tried(), folder / LOG):
+                say(f"Network: {told}; what failed may have needed it.")
+            raise
+    judge(tried(), folder / LOG, say)
+
+
 def judge(tried: tuple[Attempt, ...], log: Path, say: Say) -> None:
     """Raises WentBeyond where one of these attempts was refused; says how many there were where none was."""
-    refused = [attempt for attempt in tried if attempt.verdict == "refused"]
-    of_ray = [attempt for attempt in refused if any(RAYS_QUESTION in call for call in attempt.stack)]
-    if len(refused) > len(of_ray):
-        other = next(attempt for attempt in refused if attempt not in of_ray)
-        raise WentBeyond(
-            f"{_times(len(refused), 'attempt')} to reach something beyond this machine, such as {other.told()}; "
-            f"{log} has each with its stack; name the host in the config where the run needs it, or use --guard log"
-        )
-    if refused:
+    if told := _refusals(tried, log):
+        raise WentBeyond(f"{told}; name the host in the config where the run needs it, or use --guard log")
+    if refused := _refused(tried):
         say(f"Network: {_times(len(refused), 'attempt')} of Ray to learn which cloud it is in, refused; see {log}.")
     if let_through := len(tried) - len(refused):
         say(f"Network: {_times(let_through, 'attempt')} beyond this machine, let through as asked; see {log}.")
+
+
+def _refused(tried: Iterable[Attempt]) -> list[Attempt]:
+    return [attempt for attempt in tried if attempt.verdict == "refused"]
+
+
+def _refusals(tried: Iterable[Attempt], log: Path) -> str:
+    """What was refused; nothing where it was no more than Ray's question."""
+    refused = _refused(tried)
+    other = next((a for a in refused if not any(RAYS_QUESTION in call for call in a.stack)), None)
+    if other is None:
+        return ""
+    number = _times(len(refused), "attempt")
+    return f"{number} to reach something beyond this machine, such as {other.told()}; {log} has each with its stack"
 
 
 def _times(number: int, noun: str) -> str:

@@ -55,10 +55,9 @@ async def selftest(
     repeats = default_repeats(seat) if repeats is None else repeats
     _prepare(folder)
     network.allow(plan)
-    with network.kept(folder) as tried:
+    with network.judged(folder, watcher.say):
         asked = sittings(plan.bundle.rubric, suite, repeats)
         answers = await _answers(plan, seat, asked, opener(folder / LOG), watcher)
-    network.judge(tried(), folder / network.LOG, watcher.say)
     card = _card(plan, seat, suite, repeats, fingerprint(identity), answers)
     write(card, folder)
     keep(card, card_key(identity, plan.bundle, suite.digest))
