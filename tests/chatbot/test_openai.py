@@ -176,6 +176,12 @@ async def test_no_content_is_an_empty_reply() -> None:
         assert await once(chatbot(raw.url)) == Answer("")
 
 
+async def test_a_number_of_tokens_that_no_reply_has_is_not_counted() -> None:
+    usage = {"prompt_tokens": 10**30, "completion_tokens": -1, "prompt_tokens_details": {"cached_tokens": 3}}
+    async with serving(lambda _: said({"choices": [{"message": {"content": "yes"}}], "usage": usage})) as raw:
+        assert await once(chatbot(raw.url)) == Answer("yes", Usage(0, 3, 0))
+
+
 def event(content: Any) -> bytes:
     return f"data: {json.dumps(content)}\n\n".encode()
 

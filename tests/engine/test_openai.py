@@ -149,6 +149,8 @@ async def test_a_cut_answer_and_an_empty_one_are_replies() -> None:
         [],
         completion(finish="content_filter"),
         completion(prompt_tokens=None),
+        completion(prompt_tokens=10**30),
+        completion(completion_tokens=-1),
         completion(prompt_tokens_details=["odd"]),
         {"choices": [], "usage": {}},
         {"choices": [{"message": {"content": ["a"]}, "finish_reason": "stop"}], "usage": completion()["usage"]},

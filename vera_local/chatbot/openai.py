@@ -19,7 +19,7 @@ from vera_local.chatbot.settings import OpenAISettings
 from vera_local.chatbot.template import mapped_texts
 from vera_local.chatbot.web import REFUSED, Sending, Web
 from vera_local.conversation import Message
-from vera_local.engine.completion import text_of
+from vera_local.engine.completion import MOST, text_of
 from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 
@@ -178,4 +178,4 @@ def _usage(told: Any) -> Usage | None:
         return None
     details = told.get("prompt_tokens_details") or {}
     counts = told.get("prompt_tokens"), details.get("cached_tokens"), told.get("completion_tokens")
-    return Usage(*(n if isinstance(n, int) else 0 for n in counts))
+    return Usage(*(n if isinstance(n, int) and 0 <= n < MOST else 0 for n in counts))

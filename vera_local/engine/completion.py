@@ -13,6 +13,10 @@ FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
 """How a server names the end of an answer."""
 
 
+MOST = 2**31
+"""Tokens that no request has; a store could not add up what is far beyond."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What vLLM wrote behind token ids: `tokens` with the one that ended it, `stopped_by` a stop text or token."""
@@ -67,7 +71,10 @@ def _reading(kind: str) -> Iterator[None]:
 def _usage(answer: Mapping[str, Any]) -> Usage:
     usage = answer["usage"]
     details = usage.get("prompt_tokens_details") or {}
-    return Usage(int(usage["prompt_tokens"]), int(details.get("cached_tokens") or 0), int(usage["completion_tokens"]))
+    counts = usage["prompt_tokens"], details.get("cached_tokens") or 0, usage["completion_tokens"]
+    if not all(0 <= int(count) < MOST for count in counts):
+        raise ValueError("a number of tokens that no request has")
+    return Usage(*map(int, counts))
 
 
 def text_of(content: Any) -> str:
