@@ -66,12 +66,13 @@ class LocalFleet:
     opener: Opener
     size: int
     lose: Lose
+    remote: Callable[[str, int, Worker, Lose], LocalRemote] = LocalRemote
     started: list[LocalRemote] = field(default_factory=list)
 
     async def start(self, number: int, lines: Sequence[Line]) -> Remote:
         await asyncio.sleep(0)
         worker = Worker(share_of(self.plan, self.size), self.opener, lines)
-        self.started.append(LocalRemote(f"worker {number}", number, worker, self.lose))
+        self.started.append(self.remote(f"worker {number}", number, worker, self.lose))
         return self.started[-1]
 
 
@@ -80,16 +81,18 @@ def never(number: int, written: int) -> bool:
 
 
 class Local:
-    """Gathers local fleets, and remembers them."""
+    """Gathers local fleets, and remembers them. `remote`: makes their workers."""
 
-    def __init__(self, opener: Opener, size: int, lose: Lose = never) -> None:
+    def __init__(
+        self, opener: Opener, size: int, lose: Lose = never, remote: Callable[..., LocalRemote] = LocalRemote
+    ) -> None:
         self.fleets: list[LocalFleet] = []
-        self._opener, self._size, self._lose = opener, size, lose
+        self._opener, self._size, self._lose, self._remote = opener, size, lose, remote
 
     @asynccontextmanager
     async def __call__(
         self, plan: Plan, lines: Sequence[Line], jobs: int, watcher: Watcher
     ) -> AsyncIterator[LocalFleet]:
-        fleet = LocalFleet(plan, self._opener, min(self._size, jobs), self._lose)
+        fleet = LocalFleet(plan, self._opener, min(self._size, jobs), self._lose, self._remote)
         self.fleets.append(fleet)
         yield fleet
