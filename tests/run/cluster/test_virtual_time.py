@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 
 from tests.answers import at_random
 from tests.run.cluster.local import Local
+from tests.run.cluster.test_spread import SMALL, spread_over
+from tests.run.test_side_by_side import late
 from vera_local.engine.fake import FakeEngine
 from vera_local.engine.seam import Engine, Limits, Request
-from vera_local.run import Opening
+from vera_local.run import Opening, Plan, Watcher
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 ENOUGH = 0.95
@@ -82,6 +85,18 @@ def test_so_do_64_whole_workers(scale: Any, virtually: Any, tmp_path: Path) -> N
         assert len(list(store.ratings())) == plan.count * len(plan.bundle.rubric.dimensions)
     alone = opener.asked / SEQUENCES
     assert alone / seconds >= ENOUGH * 64, "one engine takes so long at least"
+
+
+def test_a_conversation_is_judged_where_it_was_held(
+    virtually: Any, make: Callable[..., Plan], answering: Callable[..., Any], watcher: Watcher
+) -> None:
+    plan, gather = make(personas=24, turns=6), Local(answering(late(1), SMALL), 3)
+    virtually(spread_over(plan, gather, watcher))
+    held = {task.conversation.id: r.name for r in gather.fleets[0].started for task in r.tasks if not task.known}
+    judged = {task.conversation.id: r.name for r in gather.fleets[0].started for task in r.tasks if task.known}
+    assert held.keys() == judged.keys()
+    same = sum(held[id] == judged[id] for id in held)
+    assert same >= 16, "the others were taken by workers that had nothing to do"
 
 
 def test_a_driver_that_is_too_slow_bounds_it(scale: Any, monkeypatch: pytest.MonkeyPatch) -> None:
