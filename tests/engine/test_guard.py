@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 import vera_local
-from vera_local.engine import guard, heirs
+from vera_local.engine import heirs
 from vera_local.engine.attempts import Attempt, note, read, write
+from vera_local.engine.destinations import Destination, is_here, of_lookup
 
 ROOT = Path(vera_local.__file__).parents[1]
 
@@ -81,6 +82,11 @@ attempt("asyncio datagram", lambda: asyncio.run(datagram()))
 async def lookup():
     return await asyncio.get_running_loop().getaddrinfo("chat.example.invalid", 80)
 attempt("asyncio getaddrinfo", lambda: asyncio.run(lookup()))
+attempt("a server for all", lambda: socket.create_server(("", 0)))
+attempt("a listener that is not bound", lambda: tcp().listen())
+class Wire:
+    family = socket.AF_PACKET
+attempt("the bare wire", lambda: sys.audit("socket.bind", Wire, ("lo", 0)))
 import httpx, urllib.request
 attempt("httpx", lambda: httpx.get("http://chat.example.invalid/", trust_env=False))
 async def web():
@@ -109,7 +115,8 @@ CALLS = [
     "connect", "connect_ex", "connect by name", "connect IPv6", "connect mapped", "create_connection", "UDP connect",
     "sendto", "sendto with flags", "sendmsg", "bind by name", "getaddrinfo", "getaddrinfo bytes",
     "getaddrinfo of _socket", "name that begins as ours", "gethostbyname", "gethostbyname_ex", "gethostbyaddr",
-    "getnameinfo", "asyncio connection", "asyncio name", "asyncio datagram", "asyncio getaddrinfo", "httpx",
+    "getnameinfo", "asyncio connection", "asyncio name", "asyncio datagram", "asyncio getaddrinfo",
+    "a server for all", "a listener that is not bound", "the bare wire", "httpx",
     "httpx asynchronous", "urllib", "thread", "forked child",
 ]  # fmt: skip
 
@@ -131,16 +138,19 @@ attempt("no host", lambda: socket.getaddrinfo(None, port))
 attempt("address is no look-up", lambda: socket.getaddrinfo("192.0.2.7", port))
 attempt("asyncio", lambda: asyncio.run(asyncio.open_connection("localhost", port)))
 attempt("bind", lambda: udp().bind(("", 0)))
+attempt("kernel", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).bind((0, 0)))
+attempt("unix server", lambda: [ours := socket.socket(socket.AF_UNIX), ours.bind(folder + "/ours"), ours.listen()])
 attempt("our own name", lambda: {socket.getfqdn(), socket.getfqdn("127.0.0.1")} == {socket.gethostname()} or 1 / 0)
 def serve():
     from http.server import BaseHTTPRequestHandler, HTTPServer
-    HTTPServer(("", 0), BaseHTTPRequestHandler).server_close()
+    HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler).server_close()
 attempt("a server", serve)
 """
 
 NEAR = [
     "IPv4", "another loopback address", "name", "unspecified", "mapped", "IPv6", "unix", "unix datagram", "look-up",
-    "no host", "address is no look-up", "asyncio", "bind", "our own name", "a server",
+    "no host", "address is no look-up", "asyncio", "bind", "kernel", "unix server", "our own name",
+    "a server",
 ]  # fmt: skip
 
 Results = dict[str, str]
@@ -194,6 +204,26 @@ def greet(listener: socket.socket) -> None:
 @pytest.mark.parametrize("call", CALLS)
 def test_every_way_out_is_refused(far: tuple[Results, Path], call: str) -> None:
     assert far[0][call].startswith("refused: "), far[0][call]
+
+
+def test_another_interpreter_is_not_made(tmp_path: Path) -> None:
+    results = ran('import _xxsubinterpreters\nattempt("made", _xxsubinterpreters.create)', tmp_path / "network.log")
+    assert "interpreter creation failed" in results["made"]
+    (attempt,) = read(tmp_path / "network.log")
+    assert (attempt.destination, attempt.verdict) == ("an interpreter without the guard", "refused")
+
+
+def test_a_named_address_of_this_machine_may_be_listened_at_and_every_one_may_not(tmp_path: Path) -> None:
+    script = """
+socket.socket.getsockname = lambda self: (addresses[0], 80)
+for addresses in (["192.0.2.7"], ["192.0.2.8"], ["0.0.0.0"], ["::"], ["::ffff:127.0.0.1"]):
+    attempt(addresses[0], lambda: tcp().listen())
+"""
+    results = ran("tcp = socket.socket\n" + script, tmp_path / "network.log", hosts=[FAR, "0.0.0.0", "::"])
+    assert results[FAR] == "None"
+    assert results["::ffff:127.0.0.1"] == "None"
+    for address, told in (("192.0.2.8", "192.0.2.8:80"), ("0.0.0.0", "0.0.0.0:80"), ("::", "[::]:80")):
+        assert results[address].startswith(f"refused: {told} is open to other machines")
 
 
 def test_every_refused_attempt_is_in_the_log_with_destination_process_and_stack(far: tuple[Results, Path]) -> None:
@@ -314,14 +344,14 @@ def test_the_guard_needs_the_standard_library_alone() -> None:
     ],
 )  # fmt: skip
 def test_what_counts_as_this_machine(host: str, here: bool) -> None:
-    assert guard.is_here(host) is here
+    assert is_here(host) is here
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1%secret.example", "[::1%secret.example]", "127.0.0.1%lo"])
 def test_what_a_resolver_takes_for_a_name_is_no_address(host: str) -> None:
     """It would ask another machine for it, whatever stands before the sign."""
-    assert not guard.is_here(host)
-    assert guard._of_lookup((host, 80)) == (host, f"name {host}")
+    assert not is_here(host)
+    assert of_lookup((host, 80)) == Destination(host, f"name {host}")
 
 
 def test_lines_that_are_torn_or_foreign_are_passed_over(tmp_path: Path) -> None:

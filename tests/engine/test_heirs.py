@@ -40,6 +40,25 @@ WAYS = {
     ),
 }
 
+# How a process would start one that looks for no guard.
+BARE = {"PATH": os.environ["PATH"]}
+PAST = {
+    "an environment of its own": f"subprocess.run([sys.executable, evil], env={BARE})",
+    "bytes": "subprocess.run([sys.executable.encode(), evil], env={b'PATH': os.environb[b'PATH']})",
+    "by name": "subprocess.run(['python3', evil], env={'PATH': os.path.dirname(sys.executable)})",
+    "an executable": f"subprocess.run(['other', evil], executable=sys.executable, env={BARE})",
+    "another path": "subprocess.run([sys.executable, evil], env={**os.environ, 'PYTHONPATH': '/x'})",
+    "a link": "os.symlink(sys.executable, folder + '/p'); subprocess.run([folder + '/p', evil], env={})",
+    "a script": (
+        "open(evil, 'r+').write(f'#!{sys.executable}\\n#'); os.chmod(evil, 0o700); subprocess.run([evil], env={})"
+    ),
+    "exec": f"os.execve(sys.executable, [sys.executable, evil], {BARE})",
+    "posix_spawn": f"os.waitpid(os.posix_spawn(sys.executable, [sys.executable, evil], {BARE}), 0)",
+    "plain again": "subprocess.run([sys.executable, evil], env=heirs.disowned(os.environ) | {})",
+    # The last one: what follows would find none, either.
+    "no settings": "del os.environ[heirs.VARIABLE]; subprocess.run([sys.executable, evil])",
+}
+
 HEAD = """\
 import os, subprocess, sys
 from vera_local.engine import guard, heirs
@@ -88,6 +107,51 @@ def test_a_python_that_is_started_is_guarded_whatever_it_runs(tmp_path: Path, wa
         assert any(call.endswith(":3 <module>") for call in attempt.stack)
 
 
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
+    """What each such start said, in one process, and its folder."""
+    folder = tmp_path_factory.mktemp("past")
+    (folder / "evil.py").write_text(EVIL, encoding="utf-8")
+    tries = [
+        f"try:\n    {way}\nexcept guard.Refused as error:\n    print('Refused', error.strerror, flush=True)"
+        for way in PAST.values()
+    ]
+    return said("\n".join([HEAD, *tries]), folder), folder
+
+
+@pytest.mark.parametrize("way", PAST)
+def test_a_python_that_would_find_no_guard_is_not_started(past: tuple[list[str], Path], way: str) -> None:
+    said, folder = past
+    told = said[list(PAST).index(way)]
+    assert told.startswith("Refused /")
+    assert told.endswith(
+        " without the guard was refused; hand on this process's environment to what is started, or use --guard log"
+    )
+    noted = read(folder / "network.log")
+    assert (len(said), len(noted)) == (len(PAST), len(PAST))
+    assert {a.verdict for a in noted} == {"refused"}
+    assert all(any(call.endswith(" <module>") for call in a.stack) for a in noted)
+
+
+def test_such_a_python_is_started_and_noted_where_all_is_let_through(tmp_path: Path) -> None:
+    (tmp_path / "evil.py").write_text(EVIL.replace("socket.socket", "print('started')#"), encoding="utf-8")
+    assert said(HEAD + f"guard.configure(mode='log'); {PAST['an environment of its own']}", tmp_path) == ["started"]
+    (attempt,) = read(tmp_path / "network.log")
+    assert (attempt.call, attempt.verdict) == ("subprocess.Popen", "let through")
+    assert attempt.destination == f"{sys.executable} without the guard"
+
+
+def test_what_is_no_python_may_have_any_environment(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("#!/bin/sh\necho started\n", encoding="utf-8")
+    (tmp_path / "script").chmod(0o700)
+    code = "\n".join(
+        ["for program in (['/bin/echo', 'started'], [folder + '/script'], ['/bin/echo', 'started', sys.executable]):",
+         "    subprocess.run(program, env={})"]
+    )  # fmt: skip
+    assert said(HEAD + code, tmp_path) == ["started", "started", f"started {sys.executable}"]
+    assert read(tmp_path / "network.log") == ()
+
+
 def test_processes_of_every_start_method_are_guarded_and_named(tmp_path: Path) -> None:
     script, log = tmp_path / "spawned.py", tmp_path / "network.log"
     script.write_text(SPAWNED, encoding="utf-8")
@@ -124,6 +188,6 @@ def test_what_was_told_can_be_taken_away_again(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_program_that_is_its_users_own_is_left_alone(tmp_path: Path) -> None:
     asked = "from vera_local.engine import guard; print(guard.installed())"
-    alone = f"heirs.disowned(os.environ) | {{'PYTHONPATH': {str(ROOT)!r}}}"
+    alone = f"heirs.disowned({{**os.environ, 'PYTHONPATH': {str(ROOT)!r}}})"
     code = f"subprocess.run([sys.executable, '-c', {asked!r}], env={alone})"
     assert said(HEAD + code, tmp_path) == ["False"]

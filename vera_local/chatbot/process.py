@@ -151,8 +151,8 @@ class Process:
         return f"its process ended with code {code}" + (f" ({self._tell(said[-1])})" if said else "")
 
 
-def _environment() -> dict[str, str]:
+def _environment() -> heirs.Disowned:
     """Ours without what ties and guards the processes of a run: the program is its user's own."""
-    kept = {name: value for name, value in heirs.disowned(os.environ).items() if name != HOST_VARIABLE}
+    kept = {name: value for name, value in os.environ.items() if name != HOST_VARIABLE}
     # A Python program would otherwise keep its lines in a buffer.
-    return kept | {"PYTHONUNBUFFERED": "1"}
+    return heirs.disowned(kept | {"PYTHONUNBUFFERED": "1"})

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import psutil
 
-from vera_local.engine.guard import is_here
+from vera_local.engine.destinations import is_here
 
 PAUSE_SECONDS = 0.1
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import ipaddress
 import json
 import os
 import socket
@@ -22,11 +21,9 @@ from typing import Any, Literal
 
 from vera_local.engine import attempts, heirs
 from vera_local.engine.attempts import Attempt, Verdict
+from vera_local.engine.destinations import LEADS, Destination, is_here, of_listening, of_lookup, plain, text
 
 Mode = Literal["refuse", "log"]
-
-_KERNEL = tuple(getattr(socket, name) for name in ("AF_NETLINK", "AF_ALG") if hasattr(socket, name))
-"""Families whose sockets lead to this machine's kernel."""
 
 
 class Refused(PermissionError):
@@ -39,13 +36,14 @@ class Settings:
 
     `mode`: whether what leaves the machine is refused, or only noted. `hosts`: names and addresses beyond it that are
     allowed. `log`: file for what is refused or noted; without one it is kept for later. `every`: what is allowed is
-    noted, too.
+    noted, too. `open`: other machines may connect to what listens.
     """
 
     mode: Mode = "refuse"
     hosts: tuple[str, ...] = ()
     log: str | None = None
     every: bool = False
+    open: bool = False
 
 
 @dataclass
@@ -70,6 +68,7 @@ def install(settings: Settings | None = None) -> None:
         _own.installed = True
         _learn_addresses()
         _look_at_names_first()
+        _look_at_listeners()
         _know_our_own_name()
         sys.addaudithook(_watch)
 
@@ -116,25 +115,22 @@ def left() -> tuple[Attempt, ...]:
 
 
 def _watch(event: str, args: tuple[Any, ...]) -> None:
-    if event.startswith("socket.") and event in _DESTINATIONS:
-        destination = _DESTINATIONS[event](args)
+    leads = LEADS.get(event)
+    if leads is not None:
+        destination = leads(args)
         if destination is not None:
-            _judge(event, *destination)
+            _judge(event, destination)
 
 
-def _judge(call: str, host: str, told: str) -> None:
-    """Note an attempt to reach `host`, which is `told` of it, and refuse it where that has to be."""
-    verdict = _verdict(host)
+def _judge(call: str, destination: Destination) -> None:
+    """Note an attempt, and refuse it where that has to be."""
+    verdict = _verdict(destination.host)
     if verdict == "allowed" and not _own.settings.every:
         return
     # From where the call came: past this function and the hook.
-    _keep(attempts.note(call.removeprefix("socket."), told, verdict, sys._getframe(2)))
+    _keep(attempts.note(call.removeprefix("socket."), destination.told, verdict, sys._getframe(2)))
     if verdict == "refused":
-        raise Refused(
-            errno.EACCES,
-            f"{told} is beyond this machine and was refused; where the run needs it, name the host in the config, "
-            "or use --guard log",
-        )
+        raise Refused(errno.EACCES, f"{destination.told} {destination.refusal}")
 
 
 def _keep(attempt: Attempt) -> None:
@@ -145,97 +141,15 @@ def _keep(attempt: Attempt) -> None:
 
 
 def _verdict(host: str) -> Verdict:
-    plain = _plain(host)
-    if is_here(plain) or plain in _own.resolved or _named(plain):
+    host = plain(host)
+    if is_here(host) or host in _own.resolved or _named(host):
         return "allowed"
     return "refused" if _own.settings.mode == "refuse" else "let through"
 
 
-def _named(plain: str) -> bool:
-    return any(plain == _plain(host) for host in _own.settings.hosts)
-
-
-def is_here(host: str) -> bool:
-    """Whether it is this machine, whatever its interfaces; Linux takes the unspecified address for it, too."""
-    plain = _plain(host)
-    if plain in ("", "localhost", _UNIX):
-        return True
-    address = _address(plain)
-    return address is not None and (address.is_loopback or address.is_unspecified)
-
-
-def _plain(host: str) -> str:
-    """One way to write each host: lower case, ASCII, an address in its shortest form."""
-    # Brackets stand around an address in a URL; with more than that within, a resolver would take it for a name.
-    address = _address(host if "%" in host else host.strip("[]"))
-    if address is not None:
-        # What follows is an interface.
-        return str(address).partition("%")[0]
-    host = host.rstrip(".").lower()
-    try:
-        return host if host.isascii() else host.encode("idna").decode("ascii")
-    except UnicodeError:
-        return host
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return None
-    return (isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped) or address
-
-
-_UNIX = "unix:"
-
-_Destination = tuple[str, str]
-"""A host, and how the whole destination is told."""
-
-
-def _of_address(args: tuple[Any, ...]) -> _Destination | None:
-    """Where (socket, address) leads; None: nowhere beyond the kernel."""
-    family, address = args[0].family, args[1]
-    if address is None or family in _KERNEL:
-        return None
-    if family == socket.AF_UNIX:
-        return _UNIX, f"{_UNIX}{os.fsdecode(address)!r}"
-    if family in (socket.AF_INET, socket.AF_INET6):
-        return _text(address[0]), _told(_text(address[0]), address[1])
-    # Other families lead to other machines, hosts of virtual ones or the bare wire.
-    told = f"{getattr(family, 'name', family)} {address!r}"
-    return told, told
-
-
-def _of_lookup(args: tuple[Any, ...]) -> _Destination | None:
-    """The name that is looked up; None: nothing is, since it is an address already."""
-    host = _text(args[0])
-    return None if not host or _address(_plain(host)) else (host, f"name {host}")
-
-
-def _of_reverse(args: tuple[Any, ...]) -> _Destination | None:
-    host = _text(args[0][0] if isinstance(args[0], tuple) else args[0])
-    return host, f"name of {host}"
-
-
-def _text(host: Any) -> str:
-    if isinstance(host, bytes | bytearray):
-        return host.decode("utf-8", "replace")
-    return "" if host is None else str(host)
-
-
-def _told(host: str, port: Any) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-_DESTINATIONS: dict[str, Callable[[tuple[Any, ...]], _Destination | None]] = {
-    "socket.connect": _of_address,
-    "socket.sendto": _of_address,
-    "socket.sendmsg": _of_address,
-    "socket.getaddrinfo": _of_lookup,
-    "socket.gethostbyname": _of_lookup,
-    "socket.gethostbyaddr": _of_reverse,
-    "socket.getnameinfo": _of_reverse,
-}
+def _named(host: str) -> bool:
+    """Whether a host, written as `plain` does, is one of those that are allowed."""
+    return any(host == plain(named) for named in _own.settings.hosts)
 
 
 def _learn_addresses() -> None:
@@ -256,8 +170,8 @@ def _learning(original: Callable[..., Any], addresses: Callable[[Any], list[Any]
     @functools.wraps(original)
     def resolve(host: Any, *args: Any, **named: Any) -> Any:
         answer = original(host, *args, **named)
-        if _named(_plain(_text(host))):
-            _own.resolved.update(_plain(str(address)) for address in addresses(answer))
+        if _named(plain(text(host))):
+            _own.resolved.update(plain(str(address)) for address in addresses(answer))
         return answer
 
     return resolve
@@ -274,12 +188,28 @@ def _asking_first(original: Callable[..., Any], place: int) -> Callable[..., Any
     def method(self: socket.socket, *args: Any) -> Any:
         address = args[place] if len(args) > place else None
         if self.family in (socket.AF_INET, socket.AF_INET6) and isinstance(address, tuple) and address:
-            name = _of_lookup(address)
+            name = of_lookup(address)
             if name is not None:
-                _judge("socket.getaddrinfo", *name)
+                _judge("socket.getaddrinfo", name)
         return original(self, *args)
 
     return method
+
+
+def _look_at_listeners() -> None:
+    """Python tells no hook that a socket begins to listen: look here who could connect to it."""
+    socket.socket.listen = _looking_first(socket.socket.listen)  # type: ignore[method-assign]
+
+
+def _looking_first(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def listen(self: socket.socket, *args: Any) -> Any:
+        others = None if _own.settings.open else of_listening(self)
+        if others is not None:
+            _judge("socket.listen", others)
+        return original(self, *args)
+
+    return listen
 
 
 def _know_our_own_name() -> None:

@@ -31,11 +31,20 @@ def told() -> str | None:
     return os.environ.get(VARIABLE)
 
 
-def disowned(environment: Mapping[str, str]) -> dict[str, str]:
-    """The same without what `tell` has put there, for a program that is its user's own."""
+def reach(environment: Mapping[str, str]) -> bool:
+    """Whether a Python with this environment finds what was told, and what reads it."""
+    return VARIABLE in environment and FOLDER in environment.get(_PATH, "").split(os.pathsep)
+
+
+class Disowned(dict[str, str]):
+    """The environment of a program that is its user's own, and not to be guarded."""
+
+
+def disowned(environment: Mapping[str, str]) -> Disowned:
+    """The same without what `tell` has put there; what is made of it by `|` is a plain one again."""
     kept = {name: value for name, value in environment.items() if name not in (VARIABLE, _PATH)}
     others = _without_ours(environment.get(_PATH, ""))
-    return kept | ({_PATH: os.pathsep.join(others)} if others else {})
+    return Disowned(kept | ({_PATH: os.pathsep.join(others)} if others else {}))
 
 
 def _without_ours(path: str) -> list[str]:

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from vera_local.data import data_root
+from vera_local.engine import guard
 from vera_local.errors import UserError
 from vera_local.run.cluster.scratch import new_folder
 from vera_local.run.progress import Watcher
@@ -104,7 +105,7 @@ def _join(ray: ModuleType, address: str, folder: Path | None) -> None:
     if folder is not None:
         own = {"_temp_dir": str(folder), "include_dashboard": False, "object_store_memory": STORE_BYTES}
     try:
-        with _own_signals():
+        with _own_signals(), _open(folder is not None):
             ray.init(
                 address=address,
                 namespace="vera_local",
@@ -119,6 +120,17 @@ def _join(ray: ModuleType, address: str, folder: Path | None) -> None:
             f"{told}; see that the cluster is up, that this machine is part of it and, where it asks for a token, that "
             "RAY_AUTH_MODE is token here, too, with the same ~/.ray/auth_token"
         ) from None
+
+
+@contextmanager
+def _open(here: bool) -> Iterator[None]:
+    """Let Ray's own processes, where they are started `here`, listen to other machines: they do so whatever they are
+    told. Workers are told otherwise."""
+    guard.configure(open=here)
+    try:
+        yield
+    finally:
+        guard.configure(open=False)
 
 
 @contextmanager
