@@ -191,3 +191,20 @@ def test_a_program_that_is_its_users_own_is_left_alone(tmp_path: Path) -> None:
     alone = f"heirs.disowned({{**os.environ, 'PYTHONPATH': {str(ROOT)!r}}})"
     code = f"subprocess.run([sys.executable, '-c', {asked!r}], env={alone})"
     assert said(HEAD + code, tmp_path) == ["False"]
+
+
+def test_a_chatbot_that_is_a_program_is_started_and_left_alone(tmp_path: Path) -> None:
+    asked = "from vera_local.engine import guard; print(int(guard.installed()))"
+    code = f"""
+import asyncio
+from vera_local.chatbot.process import Process
+
+async def ask():
+    program = await Process.start([sys.executable, "-c", {asked!r}], 100, str)
+    print(await program.exchange({{}}))
+    await program.kill()
+
+asyncio.run(ask())
+"""
+    assert said(HEAD + code, tmp_path) == ["0"]
+    assert read(tmp_path / "network.log") == ()
