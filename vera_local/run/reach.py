@@ -131,7 +131,7 @@ def shape_of(plan: Plan, machine: Machine) -> Shape:
     actors = plan.config.actors
     room = machine.gpus // each if each else actors or 1
     workers = min(filter(None, (room, actors, most_workers(plan), plan.count)))
-    return Shape(workers, share_of(plan, workers), replace(machine, gpus=each))
+    return Shape(workers, share_of(plan, workers, 0), replace(machine, gpus=each))
 
 
 def _gpus_each(plan: Plan, machine: Machine) -> int:

@@ -71,7 +71,7 @@ class LocalFleet:
 
     async def start(self, number: int, lines: Sequence[Line]) -> Remote:
         await asyncio.sleep(0)
-        worker = Worker(share_of(self.plan, self.size), self.opener, lines)
+        worker = Worker(share_of(self.plan, self.size, number), self.opener, lines)
         self.started.append(self.remote(f"worker {number}", number, worker, self.lose))
         return self.started[-1]
 

@@ -33,7 +33,7 @@ from vera_local.run.cluster.latecomers import Latecomers
 from vera_local.run.cluster.machines import Node, nodes_of
 from vera_local.run.cluster.nodes import Look, gpus_each, hosted, labels_of, look, must_match
 from vera_local.run.cluster.on_ray import Actor, RayFleet, RayRemote, Shape, on_ray
-from vera_local.run.cluster.shares import most_workers, share_of
+from vera_local.run.cluster.shares import Share, most_workers, share_of
 from vera_local.run.cluster.wire import CHECK, TALK, Line, Ready, Report
 from vera_local.run.folder import prepare_folder
 from vera_local.run.players import Player
@@ -466,10 +466,16 @@ def test_workers_share_the_limits_of_chatbot_and_servers(tmp_path: Path) -> None
     }
     judge = {"model": "m", "url": ["http://127.0.0.1:9/v1", "http://127.0.0.1:10/v1"], "requests": [9, 2]}
     plan = make_plan(load_config(None, {"out": tmp_path, "chatbot": table, "judge": [judge], "ray": "local"}))
-    shared = share_of(plan, 3)
-    assert (shared.chatbot.concurrency, shared.chatbot.requests_per_minute) == (2, 20)  # type: ignore[union-attr]
-    assert [server.requests for server in shared.judges[0].player.servers] == [3, 1]
+    shared = [share_of(plan, 3, number) for number in (0, 1, 5)]
+    assert [it.chatbot.concurrency for it in shared] == [2, 3, 3]  # type: ignore[union-attr]
+    assert {it.chatbot.requests_per_minute for it in shared} == {20}  # type: ignore[union-attr]
+    assert [[server.requests for server in it.judges[0].player.servers] for it in shared] == [[3, 1]] * 3
     assert most_workers(plan) == 8
+
+
+@pytest.mark.parametrize("workers", [1, 3, 33, 64, 65])
+def test_what_a_server_takes_is_dealt_out_to_the_last_request(workers: int) -> None:
+    assert sum(Share(workers, place).of(64) for place in range(workers)) == max(64, workers)
 
 
 async def test_that_a_chatbot_leaves_room_for_fewer_workers_is_said(

@@ -75,6 +75,8 @@ async def test_workers_lost_at_any_moment_change_nothing_in_the_end(
     await spread_over(plan, gather, watcher)
     assert contents(plan) == undisturbed
     assert any(remote.gone for remote in gather.fleets[0].started)
+    places = [remote.number % 3 for remote in gather.fleets[0].started if not remote.gone]
+    assert len(set(places)) == len(places), "a new worker has the share of the one that was lost, and no other"
 
 
 @pytest.mark.parametrize("lives", random.Random(1).sample(range(6, 30), 4))
@@ -145,7 +147,7 @@ async def test_a_worker_that_ends_early_and_does_not_say_why_is_no_end_of_the_ru
 async def test_judges_on_one_server_whose_shares_of_it_are_equal_stay_apart(
     make: MakePlan, answering: Answering, watcher: Watcher, tmp_path: Path
 ) -> None:
-    """Three requests and two, shared by two workers, are one each."""
+    """Three requests and two, shared by two workers, are one each for the first of them."""
     server = {"model": "other", "url": "http://127.0.0.1:9/v1"}
     how = {"personas": 4, "judge": [server | {"requests": 3}, server | {"requests": 2, "mode": "reason"}]}
     alone, plan = make(out=tmp_path / "alone", **how), make(**how)

@@ -42,25 +42,26 @@ class Drive:
     noted: Callable[[tuple[Attempt, ...]], object]
     _lost: int = 0
     _finished_then: int = 0
-    _numbers: count[int] = field(default_factory=count)
     _said: set[str] = field(default_factory=set)
 
     async def until_done(self) -> None:
         """Raises UserError, and EngineDied where too many workers were lost; what was done until then is committed."""
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self.fleet.size):
-                    group.create_task(self._keep_one())
+                for place in range(self.fleet.size):
+                    group.create_task(self._keep_one(place))
         except ExceptionGroup as failed:
             raise cause(failed) from failed
         if not self.dispatch.done:
             raise RuntimeError("every worker ended, none told why, and not all is done")
 
-    async def _keep_one(self) -> None:
+    async def _keep_one(self, place: int) -> None:
         """One worker after the other, each in the place of one that was lost."""
-        while not self.dispatch.done:
+        for number in count(place, self.fleet.size):
+            if self.dispatch.done:
+                return
             try:
-                return await self._work_with(next(self._numbers))
+                return await self._work_with(number)
             except WorkerLost as lost:
                 if not self.dispatch.done:
                     self._must_go_on(lost)

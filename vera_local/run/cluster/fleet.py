@@ -46,5 +46,8 @@ class Fleet(Protocol):
         ...
 
     async def start(self, number: int, lines: Sequence[Line]) -> Remote:
-        """Start the worker of that number for these lines; it gets its engines ready by itself. Raises WorkerLost."""
+        """Start the worker of that number for these lines; it gets its engines ready by itself. Raises WorkerLost.
+
+        One that takes the place of another has a number that is a multiple of `size` higher.
+        """
         ...

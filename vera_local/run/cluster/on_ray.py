@@ -193,7 +193,7 @@ class RayFleet:
             scheduling_strategy="SPREAD",
             runtime_env=environment(),
         )
-        plan, keys = share_of(self.plan, self.size), keys_of(self.plan.config)
+        plan, keys = share_of(self.plan, self.size, number), keys_of(self.plan.config)
         started = actor.remote(plan, lines, self.make_opener, keys, self.cpus, Path.cwd())
         return RayRemote(self.ray, started, f"worker {number}", self.latecomers)
 
