@@ -14,10 +14,14 @@ import pytest
 from tests.answers import at_random
 from tests.kept import must_be_the_same
 from tests.run.conftest import MakePlan, Opened
+from vera_local.conversation import Message, Speaker
+from vera_local.engine.seam import Usage
 from vera_local.errors import UserError
 from vera_local.run import Watcher, run, score_run
+from vera_local.run.evaluate import begun
 from vera_local.run.recovering import recover_run
-from vera_local.run.store import NAME
+from vera_local.run.store import NAME, Store
+from vera_local.simulate import Said
 
 Answering = Callable[..., Opened]
 PAGE = 4096
@@ -76,7 +80,7 @@ async def test_a_truncated_store_is_saved(
     must_be_the_same(broken, calm)
 
 
-@pytest.mark.parametrize("stop", ["_keep", "_make_ready", "_put_in_place"])
+@pytest.mark.parametrize("stop", ["keep", "_make_ready", "_put_in_place"])
 def test_stopped_in_between_it_begins_again(broken: Path, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
     overwrite(broken, 3)
     damaged = (broken / NAME).read_bytes()
@@ -93,6 +97,96 @@ def test_stopped_in_between_it_begins_again(broken: Path, monkeypatch: pytest.Mo
     assert kept is not None and (kept / NAME).read_bytes() == damaged
     assert recover_run(broken).kept_at is None
     assert not [f.name for f in broken.iterdir() if f.name.startswith(f".{NAME}") or "recovered" in f.name]
+
+
+@pytest.fixture
+def stopped(broken: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, of which a recovery was stopped before its last step."""
+    overwrite(broken, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr("vera_local.run.recovering._put_in_place", lambda folder: None)
+        recover_run(broken)
+    return broken
+
+
+async def test_until_a_recovery_has_ended_nobody_reads_or_writes_the_old_store(
+    stopped: Path, make: MakePlan, answering: Answering, watcher: Watcher
+) -> None:
+    plan = make(out=stopped, personas=6, turns=6, judge=["smollm2-135m-instruct"])
+    told = r"not yet in its place\); `vera-local recover "
+    with pytest.raises(UserError, match=told):
+        await run(plan, answering(at_random), watcher)
+    with pytest.raises(UserError, match=told):
+        Store.look(stopped)
+    recover_run(stopped)
+    await run(plan, answering(at_random), watcher)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_store_that_was_put_there_since_a_recovery_was_stopped_is_not_lost(
+    stopped: Path, calm: Path, whole: bool
+) -> None:
+    shutil.copyfile(calm / NAME, stopped / NAME)
+    if not whole:
+        overwrite(stopped, 4)
+    newer = (stopped / NAME).read_bytes()
+    kept = recover_run(stopped).kept_at
+    assert (stopped / NAME if kept is None else kept / NAME).read_bytes() == newer
+    assert (kept is None) == whole
+    assert recover_run(stopped).kept_at is None
+    with Store.look(stopped):
+        pass
+
+
+@pytest.fixture
+def killed(tmp_path: Path, make: MakePlan) -> Path:
+    """The folder of a run that was killed with nearly all in the store's log: twelve messages, and the table's own."""
+    plan = make(out=tmp_path / "killed", personas=6, turns=6, judge=["smollm2-135m-instruct"])
+    with begun(plan, judge=True) as store:
+        for head in store.heads()[:2]:
+            for turn in range(1, 7):
+                said = Said(Message(Speaker.PERSONA if turn % 2 else Speaker.CHATBOT, "word"), Usage(1, 0, 1), False)
+                store.add_message(head.id, turn, said)
+        return Path(shutil.copytree(plan.out, tmp_path / "run"))
+
+
+def messages(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / NAME)) as db:
+        return int(db.execute("select count(*) from messages").fetchone()[0])
+
+
+def test_a_log_that_a_kill_left_is_whole(killed: Path) -> None:
+    assert recover_run(killed).kept_at is None
+    assert messages(killed) == 12
+
+
+def test_a_log_of_which_a_bit_is_wrong_is_told_kept_and_saved_up_to_there(killed: Path, make: MakePlan) -> None:
+    log = killed / f"{NAME}-wal"
+    content = bytearray(log.read_bytes())
+    content[len(content) * 4 // 5] ^= 4
+    log.write_bytes(content)
+    before = {f: f.read_bytes() for f in killed.rglob("*") if f.is_file()}
+    for opening in (Store.open, Store.look):
+        with pytest.raises(UserError, match=r"commits lie behind it\); `vera-local recover "):
+            opening(killed)
+    assert {f: f.read_bytes() for f in killed.rglob("*") if f.is_file()} == before
+    recovered = recover_run(killed)
+    assert recovered.kept_at is not None and (recovered.kept_at / log.name).read_bytes() == content
+    assert recovered.dropped > 0 and 0 < messages(killed) <= 12 - recovered.dropped
+    assert recover_run(killed).kept_at is None
+
+
+def test_where_all_of_a_damaged_log_is_in_the_store_already_nothing_is_lost(killed: Path) -> None:
+    log = killed / f"{NAME}-wal"
+    content = bytearray(log.read_bytes())
+    with closing(sqlite3.connect(killed / NAME)) as db:
+        db.execute("pragma wal_checkpoint(passive)")
+        content[len(content) // 2] ^= 4
+        store = (killed / NAME).read_bytes()
+    (killed / NAME).write_bytes(store)
+    log.write_bytes(content)
+    assert recover_run(killed).kept_at is not None
+    assert messages(killed) == 12
 
 
 def test_what_a_kill_left_of_a_recovery_is_cleared_away(broken: Path) -> None:

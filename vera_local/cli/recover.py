@@ -26,7 +26,10 @@ def _told(recovered: Recovered) -> Iterator[str]:
         return
     yield f"The damaged store is kept as {recovered.kept_at}; the new one is whole."
     yield "Rows in it: " + ", ".join(f"{table} {count}" for table, count in recovered.rows) + "."
-    yield f"Not all could be read of: {', '.join(recovered.damaged) or 'nothing, all rows were there'}."
+    if recovered.damaged or not recovered.dropped:
+        yield f"Not all could be read of: {', '.join(recovered.damaged) or 'nothing, all rows were there'}."
+    if recovered.dropped:
+        yield f"Of its log {recovered.dropped} commits or more could not be read; what is missing is asked for again."
     if recovered.anew:
         names = ", ".join(recovered.anew)
         yield f"Removed, since messages of theirs are or may be lost ({len(recovered.anew)}): {names}."

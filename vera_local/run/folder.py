@@ -79,7 +79,8 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def at_work(folder: Path) -> bool:
-    """Whether another process holds the folder; asking takes no lock that could be in its way."""
+    """Whether another process holds the folder; asking takes no lock that could be in its way, but gives back one that
+    this process has."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDONLY)
     except OSError:

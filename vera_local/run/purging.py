@@ -18,9 +18,11 @@ from vera_local.report.simulation import NAME as SIMULATION
 from vera_local.run import manifest
 from vera_local.run.evaluate import must_hold_run
 from vera_local.run.folder import ENGINE_LOG, LOCK, MANIFEST, locked
+from vera_local.run.intact import LOG as WAL
+from vera_local.run.intact import READY
 from vera_local.run.kept_bundle import FOLDER as BUNDLE
 from vera_local.run.network import LOG as NETWORK
-from vera_local.run.recovering import BROKEN, READY, SCRATCH
+from vera_local.run.set_aside import BROKEN, SCRATCH
 from vera_local.run.store import NAME as STORE
 from vera_local.run.store import Store
 from vera_local.run.sweep_notes import NAME as SWEEP
@@ -49,7 +51,7 @@ EXPORTED = frozenset({"conversations", "evaluations"})
 """Folders of an export."""
 
 KEPT = frozenset(
-    {MANIFEST, LOCK, NETWORK, STORE, f"{STORE}-wal", f"{STORE}-shm"}
+    {MANIFEST, LOCK, NETWORK, STORE, WAL, f"{STORE}-shm"}
     | {f"{name}.{kind}" for name in ("results", "questions", "scores") for kind in ("csv", "parquet")}
     | {"scores.json"}
 )

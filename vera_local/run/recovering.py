@@ -15,22 +15,13 @@ from vera_local.errors import UserError
 from vera_local.run import manifest
 from vera_local.run.evaluate import bundle_of_run
 from vera_local.run.folder import locked
+from vera_local.run.intact import LOG, READY
+from vera_local.run.log import stranded
 from vera_local.run.schema import STEPS
+from vera_local.run.set_aside import FILES, SCRATCH, copy, keep, stopped_at
 from vera_local.run.soundness import RULES, is_rated_by, unsound
 from vera_local.run.store import NAME, Store
 from vera_local.run.unusable import UNREADABLE, unusable
-
-FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm")
-"""A store, and what SQLite keeps beside it while it is open; the first is named last where order counts."""
-
-READY = f"{NAME}.recovered"
-"""A new store that is whole and only waits to take the old one's place."""
-
-SCRATCH = f".{NAME}."
-"""How the folders of copies that a recovery works on are called, before what is random."""
-
-BROKEN = f"{NAME}.broken-"
-"""How the folders of damaged stores are called, before their number."""
 
 TABLES = tuple(RULES)
 """Those that others refer to come before them."""
@@ -55,7 +46,8 @@ class Recovered:
     """What came of it. `kept_at`: where the damaged store lies now, None where the store is whole.
 
     `damaged`: tables not all of whose rows could be read; `rows`: table -> rows of the new store; `anew`: conversations
-    that lost a message or may have, and are held (or imported) again; `rerated`: whether ratings are worked out again.
+    that lost a message or may have, and are held (or imported) again; `rerated`: whether ratings are worked out again;
+    `dropped`: how many commits of the store's log could not be read, at least.
     """
 
     kept_at: Path | None
@@ -63,6 +55,7 @@ class Recovered:
     rows: tuple[tuple[str, int], ...] = ()
     anew: tuple[str, ...] = ()
     rerated: bool = False
+    dropped: int = 0
 
 
 def recover_run(folder: Path) -> Recovered:
@@ -84,8 +77,9 @@ def recover_run(folder: Path) -> Recovered:
             ) from None
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise UserError(
-                f"Nothing can be read of {folder / NAME} ({error}); restore it from a backup, or judge the "
-                "conversations again in a run that `vera-local import` makes of conversations.jsonl"
+                f"Nothing can be read of {folder / NAME} ({error}); restore it from a backup, make the run again in "
+                "another folder, or judge the conversations again in a run that `vera-local import` makes of "
+                "conversations.jsonl"
             ) from error
 
 
@@ -104,22 +98,26 @@ def _recover(folder: Path, rubric: Rubric | None) -> Recovered:
         old, new = Path(scratch) / "old", Path(scratch) / "new"
         old.mkdir()
         new.mkdir()
-        # Stopped before its end, a recovery may have left only a part of the damaged store in its place.
-        kept_at = _last_kept(folder) if (folder / READY).exists() else None
-        _copy(kept_at or folder, old)
-        if _is_whole(old / NAME, rubric):
+        kept_at = stopped_at(folder)
+        copy(kept_at or folder, old)
+        dropped = stranded(old / LOG)
+        if kept_at is None and not dropped.commits and _is_whole(old / NAME, rubric):
+            (folder / READY).unlink(missing_ok=True)
             return Recovered(None)
+        if dropped.commits and dropped.are_in(old / NAME):
+            # What SQLite would read of it is older.
+            (old / LOG).unlink()
         _fill(old / NAME)
         with Store.open(new):
             pass
         recovered = _save(old / NAME, new / NAME, rubric)
-        kept_at = kept_at or _keep(folder)
+        kept_at = kept_at or keep(folder)
         _make_ready(new / NAME, folder)
     # What belonged to the old store would be taken for a part of the new one.
     for name in FILES[1:]:
         (folder / name).unlink(missing_ok=True)
     _put_in_place(folder)
-    return Recovered(kept_at, *recovered)
+    return Recovered(kept_at, *recovered, dropped.commits)
 
 
 def _make_ready(store: Path, folder: Path) -> None:
@@ -130,12 +128,6 @@ def _put_in_place(folder: Path) -> None:
     (folder / READY).replace(folder / NAME)
 
 
-def _copy(folder: Path, to: Path) -> None:
-    for name in FILES:
-        if (folder / name).exists():
-            shutil.copyfile(folder / name, to / name)
-
-
 def _fill(file: Path) -> None:
     """Of a store that was cut short SQLite reads nothing, unless blanks stand for the pages that its head tells of."""
     with file.open("r+b") as store:
@@ -143,26 +135,6 @@ def _fill(file: Path) -> None:
         size = int.from_bytes(head[16:18], "big") * int.from_bytes(head[28:32], "big")
         if head.startswith(b"SQLite format 3") and file.stat().st_size < size <= MOST_BYTES:
             store.truncate(size)
-
-
-def _keep(folder: Path) -> Path:
-    """The damaged store as it is, in a folder of its own that appears at once."""
-    kept = folder / f"{BROKEN}{_number(_last_kept(folder)) + 1}"
-    part = Path(tempfile.mkdtemp(dir=folder, prefix=SCRATCH))
-    _copy(folder, part)
-    part.rename(kept)
-    return kept
-
-
-def _last_kept(folder: Path) -> Path | None:
-    """The damaged store that was kept last, where there is one."""
-    return max((kept for kept in folder.glob(f"{BROKEN}*") if _number(kept)), key=_number, default=None)
-
-
-def _number(kept: Path | None) -> int:
-    """The number of a damaged store that was kept; 0 where it is none."""
-    told = "" if kept is None else kept.name.removeprefix(BROKEN)
-    return int(told) if told.isascii() and told.isdigit() else 0
 
 
 def _is_whole(file: Path, rubric: Rubric | None) -> bool:

@@ -18,6 +18,7 @@ from vera_local.judge import Mode, State, Verdict
 from vera_local.run.folder import STORE
 from vera_local.run.glances import Glances
 from vera_local.run.heads import HEADS, head_of, longest_first
+from vera_local.run.intact import must_be_intact
 from vera_local.run.looking import connect_to_look
 from vera_local.run.pages import Pages
 from vera_local.run.rows import ADD_VERDICT, VERDICT, columns_of, verdict_of
@@ -68,6 +69,7 @@ class Store:
         """Open the store of a run folder, made where absent, readable by the owner alone."""
         file = folder / NAME
         try:
+            must_be_intact(folder)
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             connection = sqlite3.connect(file, isolation_level=None)
             connection.execute("pragma journal_mode = wal")
@@ -85,8 +87,9 @@ class Store:
         """Open the store of a run folder to read it, whoever writes to it; UserError where it cannot be read."""
         file = folder / NAME
         try:
+            must_be_intact(folder)
             return cls(connect_to_look(file), file)
-        except (sqlite3.Error, UnicodeDecodeError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise unusable(file, error) from error
 
     def __enter__(self) -> Self:
