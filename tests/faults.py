@@ -37,7 +37,7 @@ class Slow(Plot):
 
 
 class Killed(Plot):
-    """kill -9, or a power cut."""
+    """kill -9."""
 
     async def asked(self, number: int, engines: int) -> None:
         if number == self.moment:

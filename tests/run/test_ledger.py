@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,6 +152,32 @@ async def test_a_full_disk_hides_no_other_failure(tmp_path: Path) -> None:
         many(ledger)
         fill(store)
         raise EngineError("gone")
+
+
+def test_each_entry_waits_for_the_disk_and_nothing_else_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    connect = sqlite3.connect
+
+    def heard(*given: Any, **named: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*given, **named)
+        connection.set_trace_callback(said.append)
+        return connection
+
+    monkeypatch.setattr("sqlite3.connect", heard)
+    clock = Time()
+    with Store.open(tmp_path) as store, Ledger(store, clock, peak()) as ledger:
+        for _ in range(5):
+            store.begin([])
+            clock.now += SECONDS / 2
+            ledger.touch()
+    settings = [line.split()[-1] if "synchronous" in line else "commit" for line in said if not _is_other(line)]
+    first, *entries = "".join(f"{word} " for word in settings).split("full commit normal")
+    # The session, five messages of which two are followed by an entry, and the end of the session.
+    assert len(entries) == 3 and "full" not in first and not any("full" in rest for rest in entries)
+
+
+def _is_other(statement: str) -> bool:
+    return statement.lower() != "commit" and not statement.startswith("pragma synchronous")
 
 
 async def test_every_session_has_a_number_of_its_own(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple
 from typing import Any
 
@@ -33,8 +33,11 @@ class Used:
         return int(number)
 
     def save(self, session: SessionRow, stages: Iterable[StageRow], rows: Iterable[UsageRow]) -> None:
-        """Enter how far a session is, all or nothing, in the place of what was known of it."""
-        with self._commit() as db:
+        """Enter how far a session is, all or nothing, in the place of what was known of it.
+
+        Unless more is to be committed with it, a power cut takes back neither this nor what was committed before.
+        """
+        with self._synced(), self._commit() as db:
             # No "replace": it would delete the session first, and what refers to it.
             db.execute(
                 "insert into sessions values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do update set"
@@ -45,6 +48,18 @@ class Used:
             )
             db.executemany("insert or replace into stages values (?, ?, ?, ?)", map(astuple, stages))
             db.executemany(f"insert or replace into usage values ({', '.join('?' * 15)})", map(_columns, rows))
+
+    @contextmanager
+    def _synced(self) -> Iterator[None]:
+        """What is committed within waits for the disk, with all that is in the log before it: too slow for each row."""
+        if self._db.in_transaction:
+            yield
+            return
+        self._db.execute("pragma synchronous = full")
+        try:
+            yield
+        finally:
+            self._db.execute("pragma synchronous = normal")
 
     def sessions(self) -> tuple[SessionRow, ...]:
         """All sessions, the first one first."""
