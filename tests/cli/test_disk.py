@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.kept import Contents, contents, must_be_the_same, must_hold
+from vera_local.run.store import Store
 
 FLAGS = ("run", "--personas", "4", "--turns", "6", "--seed", "7", "--out")
 
@@ -83,6 +85,27 @@ def test_a_read_only_disk_is_told(
     assert capfd.readouterr().err.count("cannot write there") == 1
     remount(disk, "rw")
     must_end_the_same(command, folder, undisturbed, before)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_run_on_a_read_only_disk_can_be_read(
+    command: Command, disk: Path, undisturbed: Path, capfd: pytest.CaptureFixture[str], killed: bool
+) -> None:
+    folder = disk / "run"
+    with Store.open(undisturbed) as store:
+        store.reopen_failed()
+        # While a store is open its log lies beside it, as it does after a kill.
+        shutil.copytree(undisturbed, folder)
+    if not killed:
+        with Store.open(folder):
+            pass
+    assert (folder / "run.sqlite-wal").exists() == killed
+    remount(disk, "ro")
+    for asked in ("show", "stats"):
+        assert command(asked, folder) == 0
+    capfd.readouterr()
+    assert command("score", folder) == 2
+    assert "(Read-only file system); copy the folder to where one can" in capfd.readouterr().err
 
 
 def test_a_store_that_another_program_holds_is_told(

@@ -69,7 +69,9 @@ def locked(folder: Path) -> Iterator[None]:
         must_be_its_own(folder)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise UserError(f"{file}: cannot write there ({error.strerror}); name another --out") from None
+        raise UserError(
+            f"{file}: cannot write there ({error.strerror}); copy the folder to where one can, or name another --out"
+        ) from None
     try:
         _take(descriptor, folder)
         _make_private(folder)

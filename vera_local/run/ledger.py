@@ -154,5 +154,5 @@ class Ledger:
 
 def read_usage(folder: Path) -> tuple[UsageRow, ...]:
     """What all sessions of the run in `folder` asked; empty where they were of a version that kept no account."""
-    with Store.open(folder) as store:
+    with Store.read(folder) as store:
         return store.used.rows()

@@ -123,7 +123,7 @@ async def likeness(folder: Path, ruler_of: RulerOf) -> Likeness:
     """What the run in `folder` tells; UserError where there is none or it kept no account of its work."""
     begun = must_hold_run(folder)
     plan = make_plan(load_config(None, {"out": folder}, begun["config"]), bundle_of_run(folder))
-    with Store.open(folder) as store:
+    with Store.read(folder) as store:
         rows = store.used.rows()
         if not rows:
             raise UserError(f"{folder} kept no account of what it asked, which --like needs; name a newer run")

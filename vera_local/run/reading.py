@@ -27,7 +27,7 @@ def read_run(folder: Path, bundle: Bundle, conversation: str | None, judge: str 
     Raises UserError for a conversation or a judge that the run has not, naming what it has.
     """
     check_bundle(folder, must_hold_run(folder), bundle)
-    with Store.open(folder) as store:
+    with Store.read(folder) as store:
         judges = bench_of(folder, bundle, store)
         names = _judges(judges, store)
         if judge is not None:

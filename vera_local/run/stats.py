@@ -17,7 +17,7 @@ from vera_local.run.store import Store
 def work_of(folder: Path) -> Work:
     """What was done for the run in `folder`; UserError where it holds no run."""
     begun = must_hold_run(folder)
-    with Store.open(folder) as store:
+    with Store.read(folder) as store:
         return work_in(store, begun)
 
 

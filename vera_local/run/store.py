@@ -83,6 +83,12 @@ class Store:
         return cls(connection, file)
 
     @classmethod
+    def read(cls, folder: Path) -> Store:
+        """Open the store of a run folder for a command that only reads: brought up to this version, where the folder
+        may be written to."""
+        return cls.open(folder) if os.access(folder, os.W_OK) else cls.look(folder)
+
+    @classmethod
     def look(cls, folder: Path) -> Store:
         """Open the store of a run folder to read it, whoever writes to it; UserError where it cannot be read."""
         file = folder / NAME

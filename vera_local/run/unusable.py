@@ -21,7 +21,10 @@ def unusable(file: Path, error: Exception) -> UserError:
         return damaged(file, "what it says of its own tables cannot be read")
     if any(word in str(error) for word in ("malformed", "not a database", "disk image")):
         return damaged(file, str(error))
-    return UserError(f"Cannot use {file} ({error}); see that it is whole and may be written to, or name another folder")
+    return UserError(
+        f"Cannot use {file} ({error}); see that it is whole and may be written to, copy its folder to where it may, "
+        "or name another folder"
+    )
 
 
 def in_use(file: Path) -> UserError:
