@@ -246,6 +246,16 @@ def test_what_holds_no_ratings(judged: Callable[..., Path], tmp_path: Path) -> N
         of_runs()
 
 
+def test_a_store_that_does_not_find_a_rated_conversation(
+    judged: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after damage to an index of it."""
+    run = judged("run", {"j": {"a": BEST, "b": WORST}})
+    monkeypatch.setattr(Store, "conversations", lambda store: iter(()))
+    with pytest.raises(UserError, match=r"run.sqlite is damaged \(\S+ is rated and not among .* recover"):
+        of_runs(run)
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Callable[[str], Path]:
     def write(text: str) -> Path:

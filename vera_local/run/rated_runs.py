@@ -15,8 +15,10 @@ from vera_local.bundle import Bundle
 from vera_local.conversation import Conversation
 from vera_local.errors import UserError
 from vera_local.run.evaluate import bundle_of_run, must_hold_run, score_run
+from vera_local.run.folder import STORE
 from vera_local.run.publishing import warned
 from vera_local.run.store import Store
+from vera_local.run.unusable import damaged
 from vera_local.score.labels import Rated, Words
 
 CLUSTERS = ("conversation", "persona", "group")
@@ -114,6 +116,8 @@ def _read(folder: Path) -> _Run:
     frame = pl.read_parquet(folder / "results.parquet")
     if frame.is_empty():
         raise UserError(f"{folder}: no judge has rated a conversation yet; see vera-local judge {folder}")
+    if lost := sorted({*frame["conversation"]} - texts.keys()):
+        raise damaged(folder / STORE, f"{lost[0]} is rated and not among the conversations")
     return _Run(folder, bundle, _chatbot(manifest), frame, texts, frozenset(outcome.bench.juries), warned(outcome))
 
 
