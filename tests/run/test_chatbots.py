@@ -18,6 +18,7 @@ from tests.answers import at_random
 from tests.chatbot import faulty
 from tests.chatbot.faulty import Asked, Faulty, said, serving
 from tests.chatbot.serving import Served, Sessions, completions, counts_history
+from tests.run.heard import Heard
 from tests.run.held import held
 from vera_local.chatbot import ChatbotDown
 from vera_local.conversation import Conversation, Ending, Speaker
@@ -192,15 +193,9 @@ async def test_a_chatbot_that_is_down_stops_the_run_and_everything_is_kept(
 
 
 async def test_a_chatbot_that_remembers_begins_interrupted_conversations_anew(
-    make: MakePlan, answering: Answering, service: tuple[Sessions, Served], capsys: pytest.CaptureFixture[str]
+    make: MakePlan, answering: Answering, service: tuple[Sessions, Served]
 ) -> None:
     sessions, served = service
-    said_to_user: list[str] = []
-
-    class Listening(Watcher):
-        def say(self, line: str) -> None:
-            said_to_user.append(line)
-
     spoken = 0
 
     def dies(request: Request) -> str:
@@ -211,7 +206,7 @@ async def test_a_chatbot_that_remembers_begins_interrupted_conversations_anew(
             raise RuntimeError("killed here")
         return at_random(request)
 
-    plan, watcher = make(chatbot=sessions_table(served.url)), Listening(_silent())
+    plan, watcher = make(chatbot=sessions_table(served.url)), Heard()
     with pytest.raises(ExceptionGroup):
         await run(plan, answering(dies), watcher)
     begun = {c for (c,) in rows(plan.out, "select distinct conversation from messages where speaker = 'chatbot'")}
@@ -219,16 +214,8 @@ async def test_a_chatbot_that_remembers_begins_interrupted_conversations_anew(
     sessions.heard.clear()
     must_be_whole(await run(plan, answering(at_random), watcher))
     assert begun - ended
-    assert any(line.startswith(f"{len(begun - ended)} conversations begin anew") for line in said_to_user)
+    assert any(line.startswith(f"{len(begun - ended)} conversations begin anew") for line in watcher.lines)
     assert Counter(Counter(session for session, _ in sessions.heard).values()) == {2: 4 - len(ended)}
-
-
-def _silent() -> Any:
-    import io
-
-    from rich.console import Console
-
-    return Console(file=io.StringIO())
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -198,6 +198,7 @@ def _asking_first(original: Callable[..., Any], place: int) -> Callable[..., Any
 
 def _look_at_listeners() -> None:
     """Python tells no hook that a socket begins to listen: look here who could connect to it."""
+    # A method is no place to assign to for mypy, and `setattr` with a name that is known is none for ruff.
     socket.socket.listen = _looking_first(socket.socket.listen)  # type: ignore[method-assign]
 
 

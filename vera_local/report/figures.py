@@ -175,6 +175,7 @@ def _apart(tallies: Mapping[str, Tally], scale: Scale) -> Any:
 
 
 def _data(rows: Sequence[Mapping[str, Any]]) -> Any:
+    # Altair leaves this one of its calls without types.
     return alt.Data(values=rows)  # type: ignore[no-untyped-call]
 
 

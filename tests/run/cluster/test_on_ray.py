@@ -15,10 +15,10 @@ from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
-from rich.console import Console
 
 from tests import answers
 from tests.run.cluster import raying
+from tests.run.heard import Heard
 from tests.run.test_side_by_side import contents
 from tests.tiny import make_tiny_model
 from vera_local.data import data_root
@@ -272,17 +272,6 @@ async def a_worker_there_is_refused(plan: Plan, nodes: TwoNodes, monkeypatch: py
                 await remote.stop()
             assert isinstance(await ready, Ready)
             await last.stop()
-
-
-class Heard(Watcher):
-    """Remembers what is said."""
-
-    def __init__(self) -> None:
-        super().__init__(Console(quiet=True))
-        self.lines: list[str] = []
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
 
 
 @pytest.mark.parametrize(

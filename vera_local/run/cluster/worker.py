@@ -123,8 +123,10 @@ class Worker:
         self._urgent.clear()
 
     def _attempts(self) -> tuple[Attempt, ...]:
-        size = self._network.stat().st_size if self._network is not None and self._network.exists() else 0
-        if self._network is None or size == self._looked_at:
+        if self._network is None or not self._network.exists():
+            return ()
+        size = self._network.stat().st_size
+        if size == self._looked_at:
             return ()
         self._looked_at = size
         every = attempts.read(self._network)
